@@ -27,7 +27,8 @@ describe('the specification of the driver API', () => {
   const repository = fileURLToPath(new URL('../../', import.meta.url));
   const specification = readSpecification(`${repository}cuda-api`);
 
-  test('matches docs/coverage.md (to update it: node cuda-api/dist/generate.js --coverage docs/coverage.md)', () => {
+  // To update the page: node cuda-api/dist/generate.js --coverage docs/coverage.md
+  test('matches docs/coverage.md', () => {
     expect(readFileSync(`${repository}docs/coverage.md`, 'utf8')).toBe(emitCoverage(specification));
   });
 

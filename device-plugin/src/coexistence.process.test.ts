@@ -41,7 +41,7 @@ async function listen(...names: string[]): Promise<void> {
   listeners.push(listener);
 }
 
-test("number 21: no slots are offered while NVIDIA's plugin offers GPUs that may be ours", async () => {
+test("number 21: no slots while NVIDIA's plugin offers GPUs that may be ours", async () => {
   gives('0', '1');
   const plugin = node.startPlugin();
   await node.startProxy();
@@ -71,7 +71,7 @@ test('a plugin that offers other GPUs of the node is no conflict', async () => {
   await offered(10);
 });
 
-test('a GPU that the configuration leaves to another plugin counts neither as failed nor as a conflict', async () => {
+test('a GPU left to another plugin is neither failed nor a conflict', async () => {
   const plugin = node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
@@ -141,7 +141,7 @@ test('both plugins can be allowed by configuration', async () => {
   await offered(10);
 });
 
-describe('number 13: a default runtime that gives GPUs to containers that did not request them', () => {
+describe('number 13: a default runtime that gives GPUs to containers without a request', () => {
   const asking = { NVIDIA_VISIBLE_DEVICES: 'all' };
 
   test('is detected by its mounts, and no slots are offered', async () => {

@@ -16,7 +16,7 @@ const counts = (healthy: number, unhealthy: number) =>
     ]),
   );
 
-test('number 14: when a GPU fails, as many free slots become unhealthy; when it recovers, all are healthy', async () => {
+test('number 14: free slots of a failed GPU are unhealthy until it recovers', async () => {
   node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await counts(20, 0);
@@ -30,7 +30,7 @@ test('number 14: when a GPU fails, as many free slots become unhealthy; when it 
   expect(both.running).toBe(true);
 });
 
-test('number 14: a GPU that failed before gpu-proxy started recovers without manual action', async () => {
+test('number 14: a GPU that failed before gpu-proxy started recovers by itself', async () => {
   node.startPlugin();
   const former = await node.startProxy({ gpus: 2 });
   await counts(20, 0);
@@ -47,7 +47,7 @@ test('number 14: a GPU that failed before gpu-proxy started recovers without man
   expect(both.running).toBe(true);
 });
 
-test('number 14: a short absence of gpu-proxy changes nothing; a long one makes all slots unhealthy until it is back', async () => {
+test('number 14: only a long absence of gpu-proxy makes all slots unhealthy', async () => {
   const plugin = node.startPlugin(['--proxy-patience', '1s']);
   const proxy = await node.startProxy();
   await counts(10, 0);

@@ -31,7 +31,7 @@ test('the first start waits for gpu-proxy, then offers the slots of its GPUs', a
   expect(node.kubelet.healthy[0]).toMatch(/^[0-9a-f]{16}-00$/);
 });
 
-test('a container gets a directory, the library, two environment variables and no device', async () => {
+test('a container gets a directory, the library, two variables and no device', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -59,7 +59,7 @@ test('a container gets a directory, the library, two environment variables and n
   );
 });
 
-test('number 17: the list of 800 slots is small, and allocating all slots of a node is one small answer', async () => {
+test('number 17: the list of 800 slots is small, and so is the answer for all', async () => {
   node.startPlugin();
   await node.startProxy({ gpus: 8, slots: 100 });
   await offered(800);
@@ -133,7 +133,7 @@ test('a plugin whose socket was removed creates another one', async () => {
   expect(node.kubelet.registrations.at(-1)?.endpoint).not.toBe(first?.endpoint);
 });
 
-test('number 5: during an upgrade the new plugin may start before the old one ends, and the old one does not return', async () => {
+test('number 5: a plugin that a newer one replaced before its end stays away', async () => {
   const old = node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -149,7 +149,7 @@ test('number 5: during an upgrade the new plugin may start before the old one en
   expect([former, latter].map((library) => existsSync(library ?? ''))).toEqual([true, true]);
 });
 
-test('a superseded plugin that the kubelet dropped logs it and does not register again', async () => {
+test('a superseded plugin that the kubelet dropped does not register again', async () => {
   const old = node.startPlugin();
   await node.startProxy();
   await offered(10);

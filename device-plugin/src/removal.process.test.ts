@@ -52,7 +52,7 @@ function start(program: string, environment: Record<string, string> = {}): Child
   return child;
 }
 
-test('removeFromNode() ends processes started from our directory, and removes our files, nothing else', async () => {
+test('removeFromNode() ends our processes and removes our files, nothing else', async () => {
   const worker = path.join(directory, 'versions', 'one', 'worker');
   copyFileSync('/bin/sleep', worker);
   const [ours, mps, other] = [

@@ -82,7 +82,7 @@ describe('a GPU that is being removed', () => {
     expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(2).uuid] })).toEqual({ ids, unhealthy: [] });
   });
 
-  test('its slots with containers on another GPU stay allocated, and as many free ones of that GPU are unhealthy', () => {
+  test('its slots in use on another GPU stay, and as many free ones are unhealthy', () => {
     const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
     expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(1).uuid] })).toEqual({
       ids,

@@ -54,7 +54,7 @@ function said(): string[] {
   return log.map(({ msg }) => String(msg));
 }
 
-test('an allocation is removed after its holder ends, even if its files cannot be written', async () => {
+test('an allocation ends with its holder even if its files cannot be written', async () => {
   const holder = spawn('sleep', ['1000']);
   const allocation = await node.create({
     memory: MiB,

@@ -166,7 +166,7 @@ async function ledgerIsTrue(): Promise<void> {
   await eventually(async () => expect(await told()).toEqual(truth()));
 }
 
-test('running sessions are in the ledger and in the metrics, and still count after their end', async () => {
+test('ledger and metrics have the sessions, and count them after their end', async () => {
   const id = await create('--name', 'train', '--memory', '1GiB', '--share', '25');
   const program = await runIn('train');
   const labels = { node: NODE, allocation: id, name: 'train' };
@@ -262,7 +262,7 @@ test('without its Redis a node serves, and reports it', async () => {
   await server.printed('"ledger":"away"');
 });
 
-test('a node whose name another machine uses serves, and reports that it is not in the ledger', async () => {
+test('a node whose name is taken serves, and reports that the ledger lacks it', async () => {
   server.process.kill('SIGTERM');
   await server.end();
   await redis.command('FLUSHALL');

@@ -130,7 +130,7 @@ test('two allocations at a time have separate accounts', async () => {
   expect(readdirSync(path.join(first.directory, 'sessions'))).toEqual([]);
 });
 
-test('of two processes that compete for the last MiB exactly one wins, and the other gets the numbers', async () => {
+test('one of two processes gets the last MiB, and the other the numbers', async () => {
   const left = node.left(node.gpus[0] as never).memory;
   await node.create({ memory: left - MiB });
   const outcomes = await Promise.allSettled([
@@ -247,7 +247,7 @@ test('the user of an allocation is told of every limit that a program reaches', 
   });
 });
 
-test('incomplete entries of a killed proxy, and sessions that ended without it, are cleaned up', async () => {
+test('what a killed proxy left incomplete and sessions that ended are removed', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
@@ -288,7 +288,7 @@ test('a session whose worker cannot start leaves nothing behind', async () => {
   expect(openFiles().filter((file) => file.includes('/sessions/'))).toEqual([]);
 });
 
-test('a record without a worker does not get the worker or the slot of another session', async () => {
+test('a record without a worker gets no worker or slot of another session', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
@@ -358,7 +358,7 @@ test('a state directory has one proxy at a time', async () => {
   );
 });
 
-test('drain refuses new sessions, and the allocation is removed with its last session', async () => {
+test('drain refuses new sessions; the allocation goes with its last session', async () => {
   const allocation = await node.create({ name: 'tenant' });
   const program = startProgram(allocation, HOLDING);
   await line(program);

@@ -36,7 +36,7 @@ afterEach(() => {
   server.close();
 });
 
-test('requests and watches time out if the server accepts the connection but does not answer', async () => {
+test('requests and watches time out if the server accepts but does not answer', async () => {
   answer = () => {};
   await expect(api.request(asked)).rejects.toThrow('no answer came within 0.1 s');
   await expect(api.stream(asked, new AbortController().signal)).rejects.toThrow(

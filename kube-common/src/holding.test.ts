@@ -35,7 +35,7 @@ test('assignedHolding() counts slots that an init container leaves to later ones
   );
 });
 
-test('assignedHolding() counts nothing for a container that is named like something every object has', () => {
+test('assignedHolding() counts nothing for a container named like a method', () => {
   const pod = podWith(assignment({ one: [{ gpu: 'a', slots: 4 }] }));
   pod.spec?.containers.push({ name: 'constructor' }, { name: 'toString' });
   expect(assignedHolding(pod)).toEqual(new Map([['a', 4]]));

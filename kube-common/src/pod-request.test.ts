@@ -80,7 +80,7 @@ test('readPodRequest() reads every annotation', () => {
   });
 });
 
-test('number 22: init containers, sidecars and containers are distinguished, in start order', () => {
+test('number 22: init containers, sidecars and containers, in start order', () => {
   const init = [
     container('prepare', '2'),
     container('sidecar', '1', { restartPolicy: 'Always' }),

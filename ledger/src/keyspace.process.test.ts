@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test('README.md lists the keys of a publication with types and fields; all expire with the node', async () => {
+test('README.md lists the keys with types and fields; all expire with the node', async () => {
   const ledger = new RedisLedger({
     redis: { ...server.place, prefix: PREFIX },
     writer: { node: 'NODE', owner: 'somebody' },

@@ -113,7 +113,7 @@ test('a closed ledger throws an error', async () => {
   await expect(ledger.snapshots()).rejects.toThrow(LedgerError);
 });
 
-test('a second machine of the same name is refused once, and accepted after the first has expired', async () => {
+test('a second machine of a name is refused until the first has expired', async () => {
   const [first, second] = [
     writer('node-1', 'machine a', SHORT_TTL),
     writer('node-1', 'machine b', SHORT_TTL),
@@ -163,7 +163,7 @@ test('two nodes cannot hold the same GPU', async () => {
   await eventually(() => expect(second.state?.state).toBe('connected'));
 });
 
-test('of eight nodes that claim the same GPU at once one gets it, and another after it has expired', async () => {
+test('one of eight nodes gets a GPU, and another one after it has expired', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `node-${index}`);
   const writers = new Map(names.map((node) => [node, writer(node)]));
   const refused = new Set<string>();
@@ -191,7 +191,7 @@ test('GPUs with the same UUIDs on all machines are not claimed', async () => {
   await reads(...names.map((node) => snapshot({ node })));
 });
 
-test('a newer gpu-proxy of the same machine takes over, and the older one stops writing', async () => {
+test('a newer gpu-proxy of a machine takes over; the older one stops writing', async () => {
   const older = writer();
   const refusals = refusalsOf(older);
   older.publish(snapshot({ allocations: 1 }));

@@ -102,7 +102,7 @@ test('another owner is refused until the entry has expired', async () => {
   expect(await put(mine, 1)).toBe('NODE_TAKEN');
 });
 
-test('a newer writer of the same owner takes over, and the older one is refused until it expires', async () => {
+test('a newer writer takes over, and the older one is refused until it expires', async () => {
   const older = entryOf('me');
   await put(older, 1);
   const newer = await nextEntryOf('me');

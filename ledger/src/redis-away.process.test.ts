@@ -295,7 +295,7 @@ test('a missing password, and an unexpected one', async () => {
   ).rejects.toThrow('without any password configured');
 });
 
-test('the permissions in README.md suffice; with fewer the error names the missing one', async () => {
+test("README.md's permissions suffice; without one, the error names it", async () => {
   const page = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
   const [line, reader] = [/^ACL SETUSER (.+)$/m, /A reader needs only [^`]+`([^`]+)`/].map(
     (pattern) => pattern.exec(page)?.[1],

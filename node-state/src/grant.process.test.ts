@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(state));
 
-test('prepareGrant() creates a directory for gpu-proxy with a subdirectory for the container', () => {
+test('prepareGrant() creates a directory with a subdirectory for the container', () => {
   const { grant, clientDirectory } = prepareGrant(state, ['a-00', 'b-01'], 'build');
   const directory = path.join(state, 'allocations', grant.id);
   expect([grant.slots, grant.build, clientDirectory]).toEqual([

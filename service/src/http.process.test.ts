@@ -159,7 +159,7 @@ test('the number of connections is limited', async () => {
   for (const socket of holding) socket.destroy();
 });
 
-test('a Unix socket is private, replaces a stale one, and is removed with the service', async () => {
+test('a Unix socket is private, replaces a stale one, and ends with the service', async () => {
   const socket = path.join(directory, 'http.sock');
   const left =
     `require('net').createServer().listen('${socket}', () => ` +

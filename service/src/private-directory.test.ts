@@ -4,7 +4,7 @@ import path from 'node:path';
 import { makePrivateDirectory } from './private-directory.js';
 import { removePrivateDirectory } from './testing/private-directory.js';
 
-test('makePrivateDirectory() creates a directory for its owner only, in the first usable parent', () => {
+test("makePrivateDirectory() makes an owner's directory in the first usable parent", () => {
   const directory = makePrivateDirectory(['/nonexistent', tmpdir()]);
   expect(path.dirname(directory)).toBe(tmpdir());
   expect(path.basename(directory)).toMatch(/^nvidia-virtual-/);

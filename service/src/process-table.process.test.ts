@@ -9,7 +9,7 @@ test('isAlive() is true for this process and names its program', () => {
   expect(isAlive(identity)).toBe(true);
 });
 
-test('isAlive() is false for an exited process, and for another process with the same pid', async () => {
+test('isAlive() is false for an exited process and for a reused pid', async () => {
   const child = spawn('sleep', ['1000']);
   const identity = identifyProcess(child.pid as number);
   expect(isAlive(identity)).toBe(true);

@@ -291,7 +291,7 @@ describe('the account of a node', () => {
   });
 });
 
-test('kube-scheduler starts with its configuration and its account, and becomes leader', async () => {
+test('kube-scheduler starts with configuration and account, and becomes leader', async () => {
   const { data } = await get('configmap', 'nvidia-virtual-scheduler');
   const configuration = {
     ...parse(data['configuration.yaml']),
@@ -587,7 +587,7 @@ describe('an uninstallation', () => {
     ).toEqual([]);
   });
 
-  test('removes all objects of the checks if it is forced while a pod uses a GPU, also after failed checks', async () => {
+  test('if forced while a pod uses a GPU, removes all objects of the checks', async () => {
     // The webhook is not available again yet.
     await apply(pod('computes', 'one'));
     await install('install');

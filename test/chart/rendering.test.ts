@@ -429,7 +429,7 @@ describe('checks', () => {
       ]);
   });
 
-  test('before an uninstallation also exist if pods may continue, so that nothing of a refused one stays', async () => {
+  test('exist before an uninstallation also if pods may continue', async () => {
     expect(commandOf(chart, 'uninstall-check')).not.toContain('--with-running-pods');
     const forced = await render({ values: { uninstall: { withRunningPods: true } } });
     expect(commandOf(forced, 'uninstall-check')).toContain('--with-running-pods');
@@ -667,7 +667,7 @@ test('an account may name Secrets only one by one', () => {
     ]);
 });
 
-test('another release name appears in every name, without remains of the default name', async () => {
+test('another release name is in every name, and the default name in none', async () => {
   const rendered = await render({ release: 'gpus' });
   for (const { kind, metadata } of rendered.objects)
     if (kind !== 'APIService') expect(`${kind} ${metadata.name}`).toContain(' gpus-nvidia-virtual');

@@ -67,7 +67,7 @@ async function events(): Promise<CoreV1Event[]> {
   ).items;
 }
 
-test('the annotation of the node describes the GPUs and their health, and other annotations are kept', async () => {
+test("the node's annotation describes the GPUs; other annotations are kept", async () => {
   node.startPlugin(['--kubeconfig', kubeconfig]);
   const both = await node.startProxy({ gpus: 2 });
   await eventually(async () => expect(await inventory()).toHaveLength(2));
@@ -110,7 +110,7 @@ test('the event of a lost GPU names it', async () => {
   );
 });
 
-test("number 21: a node without slots because of NVIDIA's plugin has an event with the reason, and describes no GPU", async () => {
+test("number 21: NVIDIA's plugin is the reason in an event, and no GPU is described", async () => {
   node.kubelet.allocatable = [{ resourceName: 'nvidia.com/gpu', deviceIds: ['0'] }];
   node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();
@@ -134,7 +134,7 @@ test('the count of an existing event is increased', async () => {
   ).toEqual([2]);
 });
 
-test('slots do not need the API server, and it is informed when it is available again', async () => {
+test('slots do not need the API server, which is informed when it is back', async () => {
   await plane.daemon('kube-apiserver').kill();
   const plugin = node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();

@@ -87,7 +87,7 @@ test('"all memory" means the same amount on each of several GPUs, and the maximu
   });
 });
 
-test('in concurrent mode the MPS server has a context, warm workers have none, and an allocation has one GPU', () => {
+test('concurrent mode: a context for MPS, none for warm workers, one GPU', () => {
   const concurrent = [SMALL, LARGE].map((gpu) => ({ ...gpu, mode: 'concurrent' as const }));
   const admission = new Admission(concurrent, () => 0);
   expect(admission.memoryLeft(concurrent[0] as GpuRecord, [])).toBe((10 - 1 - 1) * GiB);

@@ -42,7 +42,7 @@ async function isBeyond(limit: number): Promise<boolean> {
   return errors.length > 0;
 }
 
-test('files in all directories of a cache count, except links and files without disk blocks', async () => {
+test('all files of a cache count, except links and files without disk blocks', async () => {
   mkdirSync(path.join(directory, 'a/b'), { recursive: true });
   for (const file of ['one', 'a/two', 'a/b/three'])
     writeFileSync(path.join(directory, file), Buffer.alloc(MiB, 1));
@@ -64,7 +64,7 @@ test('a missing cache is no error', async () => {
   expect(ended).toEqual([]);
 });
 
-test('when the cache of an allocation exceeds the limit, its sessions end, it is emptied, and programs can start again', async () => {
+test('a cache beyond the limit is emptied, its sessions end, and new ones start', async () => {
   const { node } = await startNode(path.join(directory, 'state'), {
     cacheLimit: MiB,
     cacheEveryMs: 100,

@@ -40,7 +40,7 @@ async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await nextTurn();
 }
 
-test('starts one worker in each turn of the event loop, in the order of the connections', async () => {
+test('starts a worker in each turn of the event loop, in order of connection', async () => {
   const connections = [connect(), connect(), connect()].map(({ connection }) => connection);
   expect(started).toEqual([]);
   await turns(1);

@@ -70,7 +70,7 @@ test.each<[string, Situation, string[], number]>([
   expect([arrived, surveys]).toEqual([expected, expected]);
 });
 
-test('a node that could not start with a GPU continues without it, and retries with backoff', async () => {
+test('a node that cannot start with a GPU runs without it and retries', async () => {
   let works = false;
   const survey = () => {
     if (!works) throw new ProxyError('INVENTORY_FAILED', { reason: 'no context' });

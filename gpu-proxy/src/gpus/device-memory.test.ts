@@ -39,7 +39,7 @@ test('charged memory and the reserved context are accounted for', () => {
   );
 });
 
-test('the context of a further session is charged to it, its context on a second GPU is not', () => {
+test('a further session is charged for one context, not for that of a second GPU', () => {
   const further = {
     specification: { gpus: ['GPU-a', 'GPU-b'] },
     sessions: [session(0, 0), session(1, CONTEXT + 5 * MiB)],
@@ -55,7 +55,7 @@ test('the context of a further session is charged to it, its context on a second
   });
 });
 
-test('sessions unknown to NVML are skipped, and an allocation with only such sessions has no value', () => {
+test('sessions unknown to NVML are skipped; without others there is no value', () => {
   const two = {
     specification: { gpus: ['GPU-a'] },
     sessions: [session(0, 0), session(1, 999 * MiB)],
@@ -84,7 +84,7 @@ test('a session that cannot have been charged to the quota has no margin', () =>
   expect(a?.allowed).toBe((600 + 500 + 2 * 127) * MiB);
 });
 
-test('on several GPUs each session has a context on each, and a GPU that was not granted has no quota', () => {
+test('a session has a context on each GPU; a GPU that was not granted has no quota', () => {
   const processes = reported([1, 'GPU-a', MiB], [2, 'GPU-a', MiB], [1, 'GPU-b', 900 * MiB]);
   const both = holdingsOf(
     { gpus: ['GPU-a', 'GPU-b'], memory: 2000 * MiB },

@@ -54,7 +54,7 @@ test('number 14: no number of program faults makes a GPU unhealthy', async () =>
   ]);
 });
 
-test('number 14: a GPU on which no worker starts is unhealthy until a worker starts again', async () => {
+test('number 14: a GPU on which no worker starts is unhealthy until one does', async () => {
   whyNoWorker = 'cuCtxCreate: CUDA_ERROR_ECC_UNCORRECTABLE';
   dies(2, death(false));
   dies(1, death(true));
@@ -71,7 +71,7 @@ test('number 14: a GPU on which no worker starts is unhealthy until a worker sta
   expect(health.reason(GOOD)).toBeUndefined();
 });
 
-test('number 14: one failed listing changes nothing; a GPU missing in two lists is unhealthy until it is listed again', async () => {
+test('number 14: a GPU missing in two lists is unhealthy until it is listed', async () => {
   listed = new ProxyError('GPU_NOT_LISTED', { reason: 'no answer' });
   await health.look();
   expect(health.reason(GOOD)).toBeUndefined();

@@ -52,7 +52,7 @@ function take(memory: number, now = 0): void {
   check.take(reading({ pid: NEVER, memory }), now);
 }
 
-test('an allocation that two of four readings find beyond quota, context and margin is ended once', () => {
+test('an allocation beyond its quota in two of four readings is ended once', () => {
   for (const memory of [MOST, MOST + 1, MOST]) take(memory);
   expect(ended).toEqual([]);
   for (const memory of [MOST + 1, MOST + 1, MOST + 1]) take(memory);
@@ -91,7 +91,7 @@ test('a worker without a context is not reported as missing', () => {
   expect(said).toEqual([]);
 });
 
-test('memory of any process that runs as the user of an allocation counts for the allocation, and the process is killed with it', async () => {
+test("any process of an allocation's user counts for it and is killed with it", async () => {
   const child = spawn('sleep', ['1000']);
   children.push(child);
   const gone = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));

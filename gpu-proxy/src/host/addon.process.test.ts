@@ -86,7 +86,7 @@ test('watchProcess() reports each exit once, of child processes and of others', 
   expect(ends).toEqual(['orphan', 'child']);
 });
 
-test('watchProcess() of a process that has exited, or whose pid was reused, reports it at once', async () => {
+test('watchProcess() reports an exited process and a reused pid at once', async () => {
   const child = spawn('true');
   const identity = identifyProcess(child.pid as number);
   await once(child, 'exit');
@@ -147,7 +147,7 @@ os.write(fds[1], b"through")
   for (const fd of [ours, left, right]) closeSync(fd);
 });
 
-test('sendDescriptors() refuses a non-socket, too many files, and a full socket, and closes nothing', () => {
+test('sendDescriptors() refuses non-sockets, too many files and full sockets', () => {
   const [left, right] = addon.socketPair();
   expect(() => addon.sendDescriptors(999_999, Buffer.from('x'), [])).toThrow('EBADF');
   expect(() => addon.sendDescriptors(left, Buffer.from('x'), Array(17).fill(right))).toThrow(

@@ -59,7 +59,7 @@ function endHanging(): void {
   writeFileSync(path.join(directory, 'hanging'), '');
 }
 
-test('a hanging driver is waited for until the timeout, by one process only, and is asked again after that process ended', async () => {
+test('one process waits for a hanging driver; after it the next one may ask', async () => {
   const list = () => listGpus({ installation, backend, patienceMs: PATIENCE_MS });
   await expect(list()).rejects.toThrow('cannot be listed: the driver does not answer for 0.2 s.');
   for (let time = 0; time < 3; time++) await expect(list()).rejects.toThrow(HANGS);
@@ -69,7 +69,7 @@ test('a hanging driver is waited for until the timeout, by one process only, and
   expect(await until(() => list().catch(() => undefined))).toEqual(['GPU-0']);
 });
 
-test('a hanging probe is killed, and no other probe starts on the GPU until it has ended', async () => {
+test('a hanging probe is killed; the next one starts when it has ended', async () => {
   const logger = pino({ level: 'silent' });
   const addon = new Addon(installation.addon);
   const probe = new GpuProbe(

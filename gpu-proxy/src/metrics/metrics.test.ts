@@ -124,7 +124,7 @@ test('metrics of an allocation', async () => {
   ]);
 });
 
-test('number 19: an allocation of a pod has the labels of its namespace, pod and container, once each', async () => {
+test('number 19: an allocation has labels of namespace, pod and container, once', async () => {
   const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
   const families = await expose(nodeSnapshot({ specification: { owner } }));
   for (const { name, labels } of allMetrics().filter((metric) =>
@@ -215,7 +215,7 @@ test('concurrent scrapes share one answer, and a failed source is read again', a
   expect(asked).toBe(2);
 });
 
-test('without a scraper the node is still read periodically, so that removed allocations are forgotten', async () => {
+test('without a scraper, removed allocations are forgotten, too', async () => {
   let metrics: Metrics | undefined;
   await new Promise<void>((resolve) => {
     const snapshot = () => {

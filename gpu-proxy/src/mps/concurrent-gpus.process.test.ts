@@ -80,7 +80,7 @@ function wordsOf(allocation: Allocation): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
 }
 
-test('workers use MPS: a fixed share limits threads, burst does not, and there are no turns', async () => {
+test('workers use MPS: a fixed share limits threads, burst does not; no turns', async () => {
   const fixed = await node.create({
     mode: 'concurrent',
     memory: 200 * MiB,
@@ -126,7 +126,7 @@ test('while MPS is down, starting programs wait and running ones continue', asyn
   ).toBe(true);
 });
 
-test('MPS outlives a node with programs and is found by the next one; it ends with a node without programs', async () => {
+test('MPS outlives a node with programs for the next node, else ends with it', async () => {
   const allocation = await node.create({ mode: 'concurrent', memory: MiB * 10 });
   const program = start(allocation);
   expect(await program.line()).toBe('got 0');

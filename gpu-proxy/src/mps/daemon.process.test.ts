@@ -105,7 +105,7 @@ test('a daemon of an earlier proxy is found and reused, and its death is noticed
  * Its output stays open after it was killed, like that of an unkillable process: its child inherits
  * the output.
  */
-test('a hanging control process is waited for until the timeout, and no second one is started', async () => {
+test('no second control process is started while one hangs', async () => {
   const executable = path.join(directory, 'hanging');
   const asked = path.join(directory, 'asked');
   writeFileSync(executable, `#!/bin/sh\nsleep 1000 &\necho $! >>${asked}\nwait\n`, { mode: 0o755 });

@@ -47,7 +47,7 @@ test.each([
   expect(parseCgroup(text)).toEqual({ podUid: UID, containerId: ID });
 });
 
-test('number 16: a static pod has a UID without dashes, and a process may be in a pod but in no container', () => {
+test('number 16: a static pod has a UID without dashes; a process may be in no container', () => {
   const hash = UID.replaceAll('-', '');
   expect(parseCgroup(`0::/kubepods/burstable/pod${hash}/${ID}\n`)).toEqual({
     podUid: hash,

@@ -41,7 +41,7 @@ function leave(): void {
   node.leave();
 }
 
-test('a grant that became an allocation is no longer served as a grant, even if its specification cannot be read', async () => {
+test('a grant that is an allocation is not served as a grant, even if unreadable', async () => {
   const [fresh, used] = [prepareGrant(directory, ['slot-0']), prepareGrant(directory, ['slot-1'])];
   const socket = new ClientSocket(
     path.join(used.clientDirectory, 'gpu.sock'),

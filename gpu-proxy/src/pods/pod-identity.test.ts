@@ -35,7 +35,7 @@ function mirror(
   };
 }
 
-test('number 16: a pod that claims the UID of another pod in its annotations is not found in its place', () => {
+test('number 16: a pod whose annotations claim another UID is not that pod', () => {
   const victim = named('victim', VICTIM);
   for (const thief of [
     named('thief', THIEF, { 'kubernetes.io/config.hash': VICTIM }),
@@ -54,7 +54,7 @@ test('number 16: a static pod is found by its UID at the kubelet', () => {
   expect(findPod([shown], THIEF, 'node-1')).toBe(shown);
 });
 
-test('the kubelet identifies a pod by its UID, and a static pod by an annotation of its mirror pod', () => {
+test("a pod is known by its UID, a static pod by its mirror pod's annotation", () => {
   expect([mirror('static-node-1', THIEF), named('other', VICTIM)].map(kubeletUid)).toEqual([
     HASH,
     VICTIM,

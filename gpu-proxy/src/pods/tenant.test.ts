@@ -36,7 +36,7 @@ function find(
   return findTenant({ peer: { ...PEER, containerId }, pod: POD, slots, holders });
 }
 
-test('a slot belongs to the container that the kubelet names, whatever other containers it names', () => {
+test('a slot belongs to the container for which the kubelet names it', () => {
   expect(find(new Map([['x', [MAIN]]]))).toBe('main');
   expect(find(new Map([['x', [holder('other', 'main'), MAIN]]]))).toBe('main');
   expect(() => find(new Map([['x', [holder('other', 'main')]]]))).toThrow(

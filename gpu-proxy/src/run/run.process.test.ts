@@ -68,7 +68,7 @@ test('without --verbose nothing is printed about a successful program', async ()
   });
 });
 
-test('--verbose lists unsupported calls of the program, but not those that only its CUDA runtime looked up', async () => {
+test('--verbose lists unsupported calls, but none that its runtime only looked up', async () => {
   const ask =
     'for name in names: must("cuGetProcAddress_v2", name, ctypes.byref(ctypes.c_void_p()), ' +
     '12000, ctypes.c_uint64(0), None)';
@@ -110,7 +110,7 @@ async function onDriver(version: string, body: string) {
   return command.end();
 }
 
-test('number 6: a driver newer or older than the library works; one that is too old is reported', async () => {
+test('number 6: a newer or older driver works; one that is too old is reported', async () => {
   const body =
     'start(); version = ctypes.c_int(); must("cuDriverGetVersion", ctypes.byref(version)); ' +
     'say(version.value, alloc(MiB))';
@@ -148,7 +148,7 @@ say(status); second.communicate()`;
   expect(stdout.split('\n')).toEqual(['0', '2', '0', '']);
 });
 
-test('a program whose worker is killed gets an error, run reports it, and nothing is left behind', async () => {
+test('a program whose worker is killed gets an error, and nothing is left', async () => {
   const body = 'start(); say("ready"); sys.stdin.readline(); say(alloc(MiB), alloc(MiB))';
   const command = run([], cudaProgram(body));
   await command.printed('ready');
@@ -175,7 +175,7 @@ test('a killed program leaves nothing behind', async () => {
   expect(place.leftovers()).toEqual([]);
 });
 
-test('a run lasts until the last background process of the program stops using the GPU', async () => {
+test('a run lasts until no background process of the program uses the GPU', async () => {
   const [, , script] = cudaProgram(
     'start(); print("ready", file=sys.stderr, flush=True); sys.stdin.read(); say("child", ' +
       'alloc(MiB))',

@@ -95,7 +95,7 @@ test('a session continues if its worker reported before the report was read', ()
   expect(killsOf(STARTED)).toBe(0);
 });
 
-test('a worker that cannot be supervised is killed, and its session lasts until it has ended', () => {
+test('a worker that cannot be supervised is killed, and its session ends with it', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   const noDescriptor = () => {
     throw Object.assign(new Error('pidfd_open'), { errno: -24 });

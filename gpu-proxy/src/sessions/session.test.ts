@@ -152,7 +152,7 @@ test('the number of unsupported calls that are kept and logged is bounded', () =
   expect([session.unsupported.size, lines.length]).toEqual([512, 512]);
 });
 
-test('names that were not found are logged once: those of a runtime in one line, others soon or at the end', () => {
+test('missing names are logged once: in one line if a runtime asks for many', () => {
   const { session, lines } = newSession();
   session.apply({
     event: 'notFound',

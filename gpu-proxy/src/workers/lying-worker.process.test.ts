@@ -55,7 +55,7 @@ async function allocate({ socketPath }: Allocation): Promise<string> {
   return said.toString().trim();
 }
 
-test("a worker that uses memory without charging it is killed because of NVML's figures, and its neighbour gets its whole quota", async () => {
+test('a worker that does not charge is killed; its neighbour has its quota', async () => {
   const [liar, neighbour] = [
     await node.create({ memory: QUOTA }),
     await node.create({ memory: NEIGHBOUR }),

@@ -71,7 +71,7 @@ test('--inventory with a file that is no driver fails with a message', () => {
   expect(stderr).toContain('/nonexistent/libcuda.so.1 cannot be loaded');
 });
 
-test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys an object, and the report has one entry', async () => {
+test('--max-handles: out of memory until an object is destroyed, reported once', async () => {
   const program = `
 start()
 def stream():
@@ -94,7 +94,7 @@ say(len(made), status, again, stream()[0], stream()[0])
   ]);
 });
 
-test("--max-handles and --max-threads count all sessions of the allocation, and a session's part is free after its end", async () => {
+test('--max-handles and --max-threads count all live sessions together', async () => {
   const quota = quotaFile(0);
   const program = `
 start()
@@ -240,7 +240,7 @@ say(alloc(1))
   ]);
 });
 
-test('for a client that reports unsupported calls endlessly, the report has a bounded number of them, once each', async () => {
+test('the report of unsupported calls is bounded, and has each one once', async () => {
   // As sent by libcuda.so.1 on its connection: MessageKind::unsupported of wire/message.h.
   const program = `
 import socket, struct
@@ -303,7 +303,7 @@ os.execv(sys.argv[1], sys.argv[1:])
   ]);
 });
 
-test('--context-charge is charged when a session starts, and a session that does not fit is refused with the numbers', async () => {
+test('--context-charge: a session without room is refused with the numbers', async () => {
   const limit = 600 * MIB;
   const quota = quotaFile(limit);
   const body =
@@ -328,7 +328,7 @@ test('--context-charge is charged when a session starts, and a session that does
   quota.close();
 });
 
-test('a worker continues after the process that started it and reads its log has ended', async () => {
+test('a worker outlives the process that started it and reads its log', async () => {
   const program = `
 start()
 say("ready")
@@ -420,7 +420,7 @@ sys.stdin.readline()
     return { lines, args };
   }
 
-  test('serves the program that is passed to it; the program sees no context before it creates one', async () => {
+  test('serves the program it is given, which has no context at first', async () => {
     const { lines, args } = await serve({
       CUDA_MODULE_LOADING: 'LAZY',
       CUDA_HOME: '/usr/local/cuda',
@@ -610,7 +610,7 @@ say(alloc(120 * MiB)); sys.stdin.readline()
     client.stdin.end();
   });
 
-  test('are not charged after they have released it, even if the program makes no further call', async () => {
+  test('are not charged after they released it, without a further call', async () => {
     const body = `
 status, address = allocate(64 * MiB)
 say(status); sys.stdin.readline()
@@ -647,7 +647,7 @@ say(alloc(128 * MiB)); sys.stdin.readline()
   });
 });
 
-test('--stream-memory: streams are charged by their maximum number at a time, whichever call creates them', async () => {
+test('--stream-memory: the maximum number of streams at a time is charged', async () => {
   const limit = 25 * MIB;
   const quota = quotaFile(limit);
   const body = `
@@ -680,7 +680,7 @@ say("reset"); sys.stdin.readline()
   client.stdin.end();
 });
 
-test('--context-memory: further contexts are charged, and their memory returns with them', async () => {
+test('--context-memory: further contexts are charged until they are destroyed', async () => {
   const limit = 1000 * MIB;
   const quota = quotaFile(limit);
   const body = `

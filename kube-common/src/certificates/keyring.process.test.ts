@@ -36,7 +36,7 @@ test('renew() changes nothing before it is time', async () => {
   expect(await renew(keyring, HOSTS, at(59))).toBe(keyring);
 });
 
-test('renew() renews the serving certificate 30 days before it expires, with the same CA', async () => {
+test('renew() renews the certificate 30 days before its end, with the same CA', async () => {
   const keyring = await renew(undefined, HOSTS, at(0));
   const later = await renew(keyring, HOSTS, at(61));
   expect([later.bundle, later.serving.certificate === keyring.serving.certificate]).toEqual([
@@ -54,7 +54,7 @@ test('renew() issues a new certificate for added hosts', async () => {
   );
 });
 
-test('for three years every client trusts the certificate: a new CA is published first and signs later', async () => {
+test('clients trust the certificate always: a new CA is published, then signs', async () => {
   let keyring = await renew(undefined, HOSTS, at(0));
   /** The bundle as read by a client a day ago. */
   let known = keyring.bundle;

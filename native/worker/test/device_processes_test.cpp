@@ -32,8 +32,8 @@ TEST_CASE("the processes of each GPU are printed with their memory") {
   int status = -1;
   const std::string line = printed(unit::argument(0, "the path of the NVML double"), status);
   CHECK(status == 0);
-  CHECK(line.starts_with(
-      R"({"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":0,"busy":0},{"pid":2,"memory":1024,"busy":0},)"));
+  CHECK(line.starts_with(R"({"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":0,"busy":0},)"
+                         R"({"pid":2,"memory":1024,"busy":0},)"));
   CHECK(line.find(R"({"pid":100,"memory":101376,"busy":0}]},{"uuid":"GPU-b","processes":[]}]})") !=
         std::string::npos);
   CHECK(printed("/nonexistent/libnvidia-ml.so.1", status).empty());

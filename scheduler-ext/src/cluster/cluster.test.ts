@@ -37,7 +37,7 @@ test('a reservation is released when the binding failed', () => {
   expect(used()).toEqual([0, 0]);
 });
 
-test('a pod that is deleted during its binding holds nothing, whatever the result of the binding', () => {
+test('a pod that is deleted during its binding holds nothing afterwards', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   cluster.removePod('p');

@@ -28,7 +28,7 @@ function assignment(containers: Record<string, [string, number][]>): string {
   return JSON.stringify({ version: 1, containers: Object.fromEntries(lists) });
 }
 
-test('number 22: a pod holds its maximum over time of a GPU: init containers first, sidecars in parallel', () => {
+test('number 22: a pod holds the maximum over time: init containers, then sidecars', () => {
   const one = readPod(
     pod(
       assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] }),

@@ -60,7 +60,7 @@ test('a promise is kept while kube-scheduler names its node for the pod', () => 
   expect(isPromised()).toBe(true);
 });
 
-test('a promise expires if its node was not named for some minutes, even if the pod was scheduled meanwhile', () => {
+test('a promise for a node that is not named for minutes expires', () => {
   jest.advanceTimersByTime(5.5 * MINUTE);
   eviction.consider(pod, ['other']);
   expect(isPromised()).toBe(true);

@@ -110,7 +110,7 @@ test('the fewest and least important pods become victims', async () => {
   ).toEqual(['b1', 'b2']);
 });
 
-test('pods of the same priority are no victims, and a node where this is not enough is dropped', async () => {
+test('pods of the same priority are no victims; a node without others is dropped', async () => {
   expect(await victimsOf(clusterOf({ a: ['a1:5', 'a2:5:100'] }), ['a1'])).toBeUndefined();
 });
 
@@ -163,7 +163,7 @@ test('only pods that terminate where the pod fits are awaited', async () => {
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: '', awaited: 'b1' });
 });
 
-test('if this is not enough, terminating pods are the first victims, and cost nothing', async () => {
+test('if this is not enough, terminating pods are victims without a cost', async () => {
   const cluster = clusterOf({ a: ['a1:4', 'a2:2:50', 'a3:4:1000:leaves'], b: ['b1:5:50', 'b2:5'] });
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: 'a1', awaited: 'a3' });
   expect(

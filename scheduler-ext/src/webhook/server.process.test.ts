@@ -47,7 +47,7 @@ async function serve(clientAuthority: string | undefined): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('with a client CA, only its certificates pass the handshake, also after the serving certificate was renewed', async () => {
+test("only a client CA's certificates pass, also after a renewal", async () => {
   const made = ['ours', 'other'].map((name) => {
     mkdirSync(path.join(directory, name));
     return makeCertificates(path.join(directory, name));

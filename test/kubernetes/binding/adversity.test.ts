@@ -39,7 +39,7 @@ function preventWriting(socket: string, name: string): string {
   return inTheWay;
 }
 
-test('a pod that took the name of another while the API server was unavailable keeps its grant', async () => {
+test('a pod that took a name while the API server was down keeps its grant', async () => {
   const forwarder = await Forwarder.start(scene.plane.url);
   try {
     await scene.createPod('web-0', { slots: 1 });
@@ -66,7 +66,7 @@ test('a pod that took the name of another while the API server was unavailable k
   }
 });
 
-test('an API server that accepts connections but does not answer is noticed, logged, and watched again', async () => {
+test('an API server that stops answering is logged and watched again', async () => {
   const forwarder = await Forwarder.start(scene.plane.url);
   const http = path.join(scene.directory, 'http.sock');
   try {
@@ -94,7 +94,7 @@ test('an API server that accepts connections but does not answer is noticed, log
   }
 });
 
-test('a grant that was attributed to the former pod of a name belongs to its successor at the kubelet, and is removed with that', async () => {
+test('a grant of the former pod of a name belongs to its successor', async () => {
   const { pod, socket } = await scene.started('web-1', ['a']);
   writeFileSync(
     path.join(directoryOf(socket), 'pod.json'),
@@ -121,7 +121,7 @@ test('a grant is kept if the kubelet knows its pod but the list does not yet', a
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('if the pod of a grant cannot be recorded, the program gets its GPU, and gpu-proxy survives the end of the pod', async () => {
+test('if the pod of a grant cannot be recorded, the program gets its GPU', async () => {
   await scene.serve();
   const { pod, socket } = await scene.started('full', ['a']);
   preventWriting(socket, 'pod.json');

@@ -16,7 +16,7 @@ bindingSuite('binding', (made) => {
   scene = made;
 });
 
-test('number 18: a grant is bound to its pod when the first program connects, by its cgroup and the kubelet, without a lock', async () => {
+test('number 18: the first program binds a grant, by cgroup and kubelet', async () => {
   await scene.serve();
   const [one, two] = await Promise.all([
     scene.started('one', ['a', 'b']),
@@ -132,7 +132,7 @@ test('a grant that cannot be read is logged once, and kept', async () => {
   expect(scene.directories().sort()).toEqual([id, other].sort());
 });
 
-test('an unused grant is removed, unless a live pod was admitted with it and may run its init container again', async () => {
+test('an unused grant is removed, unless a live pod may still run with it', async () => {
   const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
   // One grant per pod size: the first pod was initialized before the grant was created, the third
   // was admitted long after.
@@ -155,7 +155,7 @@ test('an unused grant is removed, unless a live pod was admitted with it and may
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('number 22: an init container and the app container that reuses its slots have separate accounts, one after the other', async () => {
+test('number 22: init and app container on the same slots have own accounts', async () => {
   await scene.serve();
   const pod = await scene.createPod('both', {
     slots: 2,
@@ -216,7 +216,7 @@ test('number 22: a process of another container of the pod is refused', async ()
   await main.finish();
 });
 
-test('the allocation of a deleted pod is released, and its slots serve the next pod when their memory is free', async () => {
+test('slots of a deleted pod serve the next one when their memory is free', async () => {
   await scene.serve();
   const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
@@ -246,7 +246,7 @@ test('the allocation of a deleted pod is released, and its slots serve the next 
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('if the kubelet gave slots to two pods at once, both get their GPU, and nothing of them is left', async () => {
+test('two pods with the same slots both get a GPU, and nothing is left', async () => {
   await scene.serve();
   const slots = Array.from({ length: 9 }, (_, index) => `other-${index}`);
   const others = await Promise.all(slots.map((slot) => scene.started(slot, [slot])));
@@ -281,7 +281,7 @@ test('if the kubelet gave slots to two pods at once, both get their GPU, and not
   }
 });
 
-test('a grant of a pod that never used it is removed with the pod; that of a completed pod, too', async () => {
+test('a grant goes with its pod, used or not, deleted or completed', async () => {
   await scene.serve();
   const unused = await scene.started('unused', ['a']);
   const done = await scene.started('done', ['b']);
@@ -322,7 +322,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   },
 );
 
-test('number 4: after a reboot the same pods use the same grants, and nothing of the earlier sessions is left', async () => {
+test('number 4: after a reboot pods keep their grants, and no session is left', async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('reboot', ['a']);
   const program = scene.run(pod, socket, HOLDING);
@@ -340,7 +340,7 @@ test('number 4: after a reboot the same pods use the same grants, and nothing of
   await again.finish();
 });
 
-test('if the API server is unavailable at the first connect, the program waits, and the log says why', async () => {
+test('without an API server the first program waits, and the log says why', async () => {
   const { pod, socket } = await scene.started('patient', ['a']);
   await scene.plane.daemon('kube-apiserver').kill();
   await scene.serve();
@@ -353,7 +353,7 @@ test('if the API server is unavailable at the first connect, the program waits, 
   expect(await program.finish()).toContain('then 0');
 });
 
-test('annotations can lower the memory of the slots but not raise it; the priority is that of the pod', async () => {
+test("annotations lower the memory of slots; the priority is the pod's", async () => {
   await scene.serve();
   const annotations = {
     'nvidia-virtual/memory': '512Mi',
@@ -391,7 +391,7 @@ test('invalid requests of a pod are reported to its program and in its events', 
   );
 });
 
-test('if no single GPU has room, the program gets CUDA_ERROR_NO_DEVICE, and the pod an event with the reason', async () => {
+test('without room on a GPU: CUDA_ERROR_NO_DEVICE, and an event with the reason', async () => {
   await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
   const slots = (prefix: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${prefix}${index}`);
@@ -454,7 +454,7 @@ test('a sandbox and a process outside of all pods are refused with a message', a
   expect(outside.stderr).toContain('was refused: its cgroup belongs to no pod');
 });
 
-test("number 12: a shell without the container's environment, as another user, has the same part and no more", async () => {
+test("number 12: another user's shell has the container's part and no more", async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('shell', ['a']);
   const main = scene.run(pod, socket, HOLDING);
@@ -482,7 +482,7 @@ test('a worker that holds more than its quota is killed, and its pod gets an eve
   );
 });
 
-test('number 1: all programs of a container share one quota; an allocation beyond it is refused, and the neighbour is not affected', async () => {
+test('number 1: programs of a container share one quota, and a neighbour has its own', async () => {
   await scene.serve();
   const [greedy, neighbour] = [
     await scene.started('greedy', ['a']),
@@ -518,7 +518,7 @@ test('number 1: all programs of a container share one quota; an allocation beyon
   expect(await scene.events('neighbour')).toEqual([]);
 });
 
-test('refusals of its programs are reported to a pod, also those while no gpu-proxy ran', async () => {
+test('a pod is told of refusals, also of those while no gpu-proxy ran', async () => {
   await scene.serve({}, '--limits-sessions', '1');
   const { pod, socket, id } = await scene.started('refused', ['a']);
   const program = scene.run(
@@ -580,7 +580,7 @@ test('number 7: the quota holds for all ways to look up a call', async () => {
   expect(await scene.run(pod, socket, WAYS_TO_A_CALL).finish()).toBe('0 2 2 2\n');
 });
 
-test('a container of a version that no longer exists is refused, and its pod gets an event', async () => {
+test('a container of a version that is gone is refused, with an event', async () => {
   await scene.serve();
   const pod = await scene.createPod('old', { slots: 1 });
   scene.kubelet.give('old', 'main', ['a']);
@@ -611,7 +611,7 @@ test('a container of another version gets the worker of its version', async () =
   await program.finish();
 });
 
-test('slots assigned to a pod that has not connected yet are not given to a pod of another scheduler', async () => {
+test('slots assigned to a pod are not given to one of another scheduler', async () => {
   await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
   const [first, second] = (await scene.gpus()).map(({ uuid }) => uuid) as [string, string];
   const tenSlots = (letter: string) =>
@@ -678,7 +678,7 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and recovers', asy
   await eventually(async () => expect(await health()).toEqual(['', '']));
 });
 
-test('if a GPU that was missing at its start returns, gpu-proxy exits with status 0, and programs continue', async () => {
+test('gpu-proxy exits with status 0 if a GPU returns, and programs continue', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '0\n');
   const machine = {

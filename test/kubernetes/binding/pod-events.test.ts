@@ -45,7 +45,7 @@ async function told(name: string): Promise<[string | undefined, number | undefin
   return items.map(({ message, count }) => [message, count]);
 }
 
-test('warnings about the same subject are one event, with the latest message and a count', async () => {
+test('warnings of a subject are one event with the last message and a count', async () => {
   const events = podEvents();
   for (const asked of [1, 2, 3])
     events.warn(pod('one'), 'GpuMemoryQuotaReached', `asked for ${asked}`, 'quota');

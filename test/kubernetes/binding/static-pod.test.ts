@@ -17,7 +17,7 @@ bindingSuite('static', (made) => {
 
 beforeEach(() => scene.serve());
 
-test("a static pod gets its GPU by the kubelet's UID, and keeps it when its mirror pod is recreated", async () => {
+test("a static pod has its GPU by the kubelet's UID, whatever its mirror pod", async () => {
   const shown = await scene.createPod(NAME, { shows: UID });
   scene.kubelet.give(NAME, 'main', ['a']);
   const socket = scene.allocate(['a']);

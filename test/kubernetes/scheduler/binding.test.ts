@@ -130,7 +130,7 @@ test('if another scheduler binds a pod meanwhile, its node is looked up', async 
   expect(used()).toEqual([0, 0]);
 });
 
-test('a pod that is known to be bound keeps its slots, and no others are reserved for it', async () => {
+test('a pod that is known to be bound keeps its slots and gets no others', async () => {
   const foreign = await cluster.create(
     pod('foreign', { slots: 4, spec: { nodeName: 'elsewhere' } }),
   );
@@ -169,7 +169,7 @@ test('the slots of a binding that takes effect after its timeout are still reser
   expect(used()).toEqual([10, 10]);
 });
 
-test('a successor that becomes leader at once sees the last binding of its predecessor', async () => {
+test('a new leader sees the last binding of its predecessor at once', async () => {
   const [late, other] = [
     await cluster.create(pod('late', { slots: 10 })),
     await cluster.create(pod('other', { slots: 10 })),
@@ -240,7 +240,7 @@ test('a pod that is deleted while its binding is looked up holds nothing', async
   expect(used()).toEqual([10, 0]);
 });
 
-test('while the API server is down, slots stay reserved, and afterwards they follow the state of the pods', async () => {
+test('slots stay reserved while the API server is down, then follow the pods', async () => {
   const [first, second] = [
     await cluster.create(pod('first', { slots: 10 })),
     await cluster.create(pod('second', { slots: 10 })),

@@ -109,7 +109,7 @@ describe('one node of two GPUs', () => {
   afterAll(() => cluster.removeNode('one'));
   afterEach(() => cluster.removePods());
 
-  test('a binding records the GPUs of the slots, and keeps the other annotations of the pod', async () => {
+  test('a binding records the GPUs of slots and keeps other annotations', async () => {
     await cluster.create(pod('first', { slots: 4, annotations: { mine: 'stays' } }));
     const bound = await cluster.bound('first');
     expect([bound.spec?.nodeName, assigned(bound), bound.metadata?.annotations?.['mine']]).toEqual([
@@ -119,7 +119,7 @@ describe('one node of two GPUs', () => {
     ]);
   });
 
-  test('slots of one container are on one GPU, those of several GPUs are evenly divided', async () => {
+  test('slots of a container are on one GPU, or evenly divided among several', async () => {
     await cluster.create(pod('six', { slots: 6 }));
     expect(assigned(await cluster.bound('six'))).toEqual({ main: '6 of GPU-a' });
     await cluster.create(pod('another-six', { slots: 6 }));
@@ -128,7 +128,7 @@ describe('one node of two GPUs', () => {
     expect(assigned(await cluster.bound('both'))).toEqual({ main: '3 of GPU-a, 3 of GPU-b' });
   });
 
-  test('a pod that fits no single GPU waits with a detailed reason, and is scheduled when another one is deleted', async () => {
+  test('a pod that fits no GPU waits with a reason until another is deleted', async () => {
     await cluster.create(pod('six', { slots: 6 }));
     await cluster.bound('six');
     await cluster.create(pod('another-six', { slots: 6 }));
@@ -199,7 +199,7 @@ describe('one node of two GPUs', () => {
     });
   });
 
-  test('number 22: slots of an init container are reused by the containers after it; a sidecar keeps its own', async () => {
+  test("number 22: containers reuse slots of an init container, not a sidecar's", async () => {
     const initContainers = [
       container('prepare', 6),
       container('sidecar', 2, { restartPolicy: 'Always' }),
@@ -274,7 +274,7 @@ describe('one node of two GPUs, each with four free slots', () => {
     }
   }
 
-  test('a pod of higher priority gets one GPU, although kube-scheduler counts enough free slots', async () => {
+  test('a higher priority gets one GPU although kube-scheduler counts free slots', async () => {
     await fill('low');
     await cluster.create(pod('high', { slots: 8, spec: { priorityClassName: 'high' } }));
     const { main } = assigned(await cluster.bound('high'));
@@ -301,7 +301,7 @@ describe('one node of two GPUs, each with four free slots', () => {
     });
   });
 
-  test('a refused eviction is retried, and its slots are free for other pods meanwhile', async () => {
+  test('a refused eviction is retried; its slots are free meanwhile', async () => {
     await fill('low');
     const binding = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/ours-eviction';
     await cluster.api.request({ method: 'DELETE', path: binding });
@@ -343,7 +343,7 @@ describe('one node of two GPUs, each with four free slots', () => {
     expect(await names()).toEqual(['a1', 'a2', 'high']);
   });
 
-  test('no pod is evicted for a pod of the same priority, or for a pod that never preempts', async () => {
+  test('no pod is evicted for one of its priority, or one that never preempts', async () => {
     await fill('high');
     // In this order: an eviction for the first pod would come before the log line of the second.
     await cluster.create(pod('never', { slots: 8, spec: { priorityClassName: 'polite' } }));
@@ -365,7 +365,7 @@ describe('four nodes of two GPUs', () => {
   });
   afterEach(() => cluster.removePods());
 
-  test('number 3: of more pods than there are slots, those that fit are bound at once, and no slot is used twice', async () => {
+  test('number 3: pods that fit are bound at once, and no slot is used twice', async () => {
     await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         cluster.create(pod(`storm-${i}`, { slots: 1 + (i % 3) })),
@@ -378,7 +378,7 @@ describe('four nodes of two GPUs', () => {
       expect(slots).toBeLessThanOrEqual(10);
   });
 
-  test('number 18: a bound pod that never starts does not block other pods on its node', async () => {
+  test('number 18: a bound pod that never starts blocks no other pod', async () => {
     await cluster.create(pod('stuck', { slots: 10 }));
     const { spec } = await cluster.bound('stuck');
     // No kubelet will ever start it. The next pod is bound to the same node.

@@ -110,7 +110,7 @@ describe('authenticate()', () => {
     expect(said).toContain(reason);
   });
 
-  test('refuses everything before it knows the API server, and after its CA was replaced', async () => {
+  test('refuses all before it knows the API server, and after a new CA', async () => {
     proxy = undefined;
     expect(await ask(client, 'X-Remote-User: admin')).toContain(
       'the certificate authority of the API server is not known yet',

@@ -286,7 +286,7 @@ describe('kubectl gpu-usage', () => {
     });
   });
 
-  test('the first of several kubeconfigs wins, and credential plugins work, as in kubectl', async () => {
+  test('the first kubeconfig wins, and credential plugins work, as in kubectl', async () => {
     const config = JSON.parse(readFileSync(anna, 'utf8')) as {
       users: { user: Record<string, string> }[];
     };

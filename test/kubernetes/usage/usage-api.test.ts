@@ -212,7 +212,7 @@ describe('the usage API in a real API server', () => {
     await scene.plane.daemon('kube-controller-manager').stop();
   });
 
-  test('while Redis is down the last figures are shown, with a warning about their age', async () => {
+  test('without Redis the last figures are shown, with a warning of their age', async () => {
     await scene.redis.kill();
     const { errors, output } = await scene.eventually(
       () => scene.kubectl(['get', 'pgu', '-n', 'team-a']),
@@ -229,7 +229,7 @@ describe('the usage API in a real API server', () => {
     );
   });
 
-  test('a terminating replica is first not ready, still answers, and tells its watches where to continue', async () => {
+  test('a terminating replica answers, but is not ready and ends its watches', async () => {
     const api = ApiServer.load(scene.plane.adminKubeconfig);
     const path = '/apis/usage.nvidia-virtual.io/v1alpha1/podgpuusages';
     const watch = await api.stream(

@@ -6,12 +6,12 @@ const MAXIMUM_WORDS = 30;
 const MAXIMUM_CELL = 200;
 
 /** Files without a formatter that wraps lines. */
-const WRAPPED_BY_HAND = /(\.(md|py|sh|yaml|tpl)|\.ci\/run)$/;
+const WRAPPED_BY_HAND = /(\.(md|py|sh|yaml|tpl|proto)|\.ci\/run|Dockerfile)$/;
 /** Files whose comments are not wrapped by a formatter. */
 const COMMENTED = /(\.(ts|cpp|h|cu|cmake)|CMakeLists\.txt)$/;
 const COMMENT = /^\s*(\/\/|\/\*|\*|#)/;
-/** The formatter keeps an import and the title of a test on one line. */
-const ON_ONE_LINE = /^\s*(import |(test|describe|it)(\.\w+)*\()|^\} from /;
+/** The formatter keeps an import on one line. */
+const ON_ONE_LINE = /^\s*import |^\} from /;
 const GOLDEN = 'cuda-api/golden/expected/';
 /** Unchanged since they were recorded on a GPU: the recordings belong to exactly this text. */
 const RECORDED = 'test/conformance/programs/';

@@ -74,7 +74,7 @@ test('a counter that restarts gives no negative rate', async () => {
   expect(rate()?.used).toBe(50);
 });
 
-test('the last figures are kept while the ledger is unreachable, until they are too old', async () => {
+test('without a ledger the last figures are kept until they are too old', async () => {
   await readAt(0, 1);
   ledger.failing = true;
   await figures.read();
