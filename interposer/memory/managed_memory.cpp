@@ -34,16 +34,6 @@ CUresult readyInStream(CUstream stream) {
   return captures(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-CUresult advise(CUdeviceptr begin, size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
-  return managedRanges().advise(begin, bytes, advice, location, deviceCount());
-}
-
-CUresult prefetch(CUdeviceptr begin, size_t bytes, CUmemLocation location, CUstream stream) {
-  if (const CUresult status = readyInStream(stream); status != CUDA_SUCCESS) return status;
-  return managedRanges().prefetch(begin, bytes, location, deviceCount());
-}
-
 template <class Value>
 bool put(void* data, Value value) {
   return std::memcpy(data, &value, sizeof value), true;
@@ -90,24 +80,27 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
-  return advise(devPtr, count, advice, wire::managedLocation(device));
-}
-
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
                         CUmemLocation location) {
-  return advise(devPtr, count, advice, location);
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  return managedRanges().advise(devPtr, count, advice, location, deviceCount());
 }
 
-CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-                            CUstream hStream) {
-  return prefetch(devPtr, count, wire::managedLocation(dstDevice), hStream);
+CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+  return interposer::cuMemAdvise_v2(devPtr, count, advice, wire::managedLocation(device));
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
                                unsigned int flags, CUstream hStream) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return prefetch(devPtr, count, location, hStream);
+  if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
+  return managedRanges().prefetch(devPtr, count, location, deviceCount());
+}
+
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                            CUstream hStream) {
+  return interposer::cuMemPrefetchAsync_v2(devPtr, count, wire::managedLocation(dstDevice), 0,
+                                           hStream);
 }
 
 CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,

@@ -93,47 +93,15 @@ CUmemorytype memoryType(std::uint64_t address, Side side) {
   return side == Side::host || !found || found->host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-void describeSource(const Copy& copy, CUDA_MEMCPY3D& parameters) {
-  if (copy.from == Side::array) {
-    const auto& [array, x, y, z] = copy.fromArray;
-    parameters.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    parameters.srcArray = array;
-    parameters.srcXInBytes = x;
-    parameters.srcY = y;
-    parameters.srcZ = z;
-    return;
-  }
-  parameters.srcMemoryType = memoryType(copy.source, copy.from);
-  if (parameters.srcMemoryType == CU_MEMORYTYPE_HOST) {
-    parameters.srcHost = reinterpret_cast<const void*>(copy.source);
-  } else {
-    parameters.srcDevice = copy.source;
-  }
-  parameters.srcPitch = copy.sourcePitch;
-  parameters.srcHeight =
-      copy.sourcePitch == 0 || copy.layers <= 1 ? copy.rows : copy.sourceLayer / copy.sourcePitch;
-}
-
-void describeDestination(const Copy& copy, CUDA_MEMCPY3D& parameters) {
-  if (copy.to == Side::array) {
-    const auto& [array, x, y, z] = copy.toArray;
-    parameters.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    parameters.dstArray = array;
-    parameters.dstXInBytes = x;
-    parameters.dstY = y;
-    parameters.dstZ = z;
-    return;
-  }
-  parameters.dstMemoryType = memoryType(copy.destination, copy.to);
-  if (parameters.dstMemoryType == CU_MEMORYTYPE_HOST) {
-    parameters.dstHost = reinterpret_cast<void*>(copy.destination);
-  } else {
-    parameters.dstDevice = copy.destination;
-  }
-  parameters.dstPitch = copy.destinationPitch;
-  parameters.dstHeight = copy.destinationPitch == 0 || copy.layers <= 1
-                             ? copy.rows
-                             : copy.destinationLayer / copy.destinationPitch;
+/// One side of a copy again as a request describes it.
+Volume volumeOf(const Copy& copy, Side side, std::uint64_t address, std::size_t pitch,
+                std::size_t layer, const ArrayPlace& array) {
+  if (side == Side::array)
+    return {CU_MEMORYTYPE_ARRAY, 0, 0, array.array, array.x, array.y, array.z, 0, 0};
+  const std::size_t height = pitch == 0 || copy.layers <= 1 ? copy.rows : layer / pitch;
+  const CUmemorytype type = memoryType(address, side);
+  const bool host = type == CU_MEMORYTYPE_HOST;
+  return {type, host ? address : 0, host ? 0 : address, nullptr, 0, 0, 0, pitch, height};
 }
 
 }  // namespace
@@ -173,13 +141,31 @@ CUresult describe(const CUDA_MEMCPY3D& request, Copy& copy) {
 }
 
 CUDA_MEMCPY3D parametersOf(const Copy& copy) {
-  CUDA_MEMCPY3D parameters{};
-  describeSource(copy, parameters);
-  describeDestination(copy, parameters);
-  parameters.WidthInBytes = copy.width;
-  parameters.Height = copy.rows;
-  parameters.Depth = copy.layers;
-  return parameters;
+  const Volume from =
+      volumeOf(copy, copy.from, copy.source, copy.sourcePitch, copy.sourceLayer, copy.fromArray);
+  const Volume to = volumeOf(copy, copy.to, copy.destination, copy.destinationPitch,
+                             copy.destinationLayer, copy.toArray);
+  return {.srcXInBytes = from.x,
+          .srcY = from.y,
+          .srcZ = from.z,
+          .srcMemoryType = from.type,
+          .srcHost = reinterpret_cast<const void*>(from.host),
+          .srcDevice = from.device,
+          .srcArray = from.array,
+          .srcPitch = from.pitch,
+          .srcHeight = from.height,
+          .dstXInBytes = to.x,
+          .dstY = to.y,
+          .dstZ = to.z,
+          .dstMemoryType = to.type,
+          .dstHost = reinterpret_cast<void*>(to.host),
+          .dstDevice = to.device,
+          .dstArray = to.array,
+          .dstPitch = to.pitch,
+          .dstHeight = to.height,
+          .WidthInBytes = copy.width,
+          .Height = copy.rows,
+          .Depth = copy.layers};
 }
 
 }  // namespace simulator

@@ -18,19 +18,7 @@ CUresult inStream(CUstream handle, Body&& body) {
   });
 }
 
-CUresult advise(CUdeviceptr begin, size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  return inContext([&](Context&) {
-    return managedRanges().advise(begin, bytes, advice, location, deviceCount());
-  });
-}
-
-CUresult prefetch(CUdeviceptr begin, size_t bytes, CUmemLocation location, CUstream stream) {
-  return inStream(stream,
-                  [&] { return managedRanges().prefetch(begin, bytes, location, deviceCount()); });
-}
-
 }  // namespace
-
 }  // namespace simulator
 
 using namespace simulator;
@@ -47,23 +35,27 @@ DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int f
   });
 }
 
-DRIVER_CALL cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
-  return advise(devPtr, count, advice, wire::managedLocation(device));
-}
-
 DRIVER_CALL cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
                            CUmemLocation location) {
-  return advise(devPtr, count, advice, location);
+  return inContext([&](Context&) {
+    return managedRanges().advise(devPtr, count, advice, location, deviceCount());
+  });
 }
 
-DRIVER_CALL cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
-                               CUstream hStream) {
-  return prefetch(devPtr, count, wire::managedLocation(dstDevice), hStream);
+DRIVER_CALL cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(devPtr, count, advice, wire::managedLocation(device));
 }
 
 DRIVER_CALL cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
                                   unsigned int flags, CUstream hStream) {
-  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : prefetch(devPtr, count, location, hStream);
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return inStream(hStream,
+                  [&] { return managedRanges().prefetch(devPtr, count, location, deviceCount()); });
+}
+
+DRIVER_CALL cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                               CUstream hStream) {
+  return cuMemPrefetchAsync_v2(devPtr, count, wire::managedLocation(dstDevice), 0, hStream);
 }
 
 DRIVER_CALL cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,

@@ -36,6 +36,30 @@ CUresult bind(TextureReference& reference, const CUDA_RESOURCE_DESC& resource) {
   return apply(reference);
 }
 
+/// Binds an array, whose format the reference takes over.
+template <class Object, class Handle>
+CUresult bindArray(CUtexref texture, Handle handle, unsigned flags,
+                   const CUDA_RESOURCE_DESC& resource) {
+  return onReference(texture, [&](TextureReference& reference) -> CUresult {
+    const auto array = Handles<Object>::all().find(handle);
+    if (array == nullptr || flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
+    reference.format = array->descriptor.Format;
+    reference.channels = array->descriptor.NumChannels;
+    return bind(reference, resource);
+  });
+}
+
+/// Gives read(resource) of what is bound, if it is of that type.
+template <class Handle, class Read>
+CUresult boundArray(CUtexref texture, CUresourcetype type, Handle* out, Read&& read) {
+  return onReference(texture, [&](TextureReference& reference) -> CUresult {
+    if (out == nullptr || !reference.bound || reference.object.resource.resType != type)
+      return CUDA_ERROR_INVALID_VALUE;
+    *out = read(reference.object.resource);
+    return CUDA_SUCCESS;
+  });
+}
+
 /// The variable of a module's reference, and the reference that was made for it before.
 template <class Reference, class Handle>
 CUresult ofModule(Handle* out, CUmodule hmod, const char* name) {
@@ -130,30 +154,18 @@ DRIVER_CALL cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) {
 }
 
 DRIVER_CALL cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
-  return onReference(hTexRef, [&](TextureReference& reference) -> CUresult {
-    const auto array = Handles<Array>::all().find(hArray);
-    if (array == nullptr || Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_RESOURCE_DESC resource{};
-    resource.resType = CU_RESOURCE_TYPE_ARRAY;
-    resource.res.array.hArray = hArray;
-    reference.format = array->descriptor.Format;
-    reference.channels = array->descriptor.NumChannels;
-    return bind(reference, resource);
-  });
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  resource.res.array.hArray = hArray;
+  return bindArray<Array>(hTexRef, hArray, Flags, resource);
 }
 
 DRIVER_CALL cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
                                       unsigned int Flags) {
-  return onReference(hTexRef, [&](TextureReference& reference) -> CUresult {
-    const auto array = Handles<MipmappedArray>::all().find(hMipmappedArray);
-    if (array == nullptr || Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_RESOURCE_DESC resource{};
-    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    resource.res.mipmap.hMipmappedArray = hMipmappedArray;
-    reference.format = array->descriptor.Format;
-    reference.channels = array->descriptor.NumChannels;
-    return bind(reference, resource);
-  });
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  resource.res.mipmap.hMipmappedArray = hMipmappedArray;
+  return bindArray<MipmappedArray>(hTexRef, hMipmappedArray, Flags, resource);
 }
 
 DRIVER_CALL cuTexRefSetAddress_v2(size_t* ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
@@ -202,24 +214,14 @@ DRIVER_CALL cuTexRefGetAddress_v2(CUdeviceptr* pdptr, CUtexref hTexRef) {
 }
 
 DRIVER_CALL cuTexRefGetArray(CUarray* phArray, CUtexref hTexRef) {
-  return onReference(hTexRef, [&](TextureReference& reference) -> CUresult {
-    const CUDA_RESOURCE_DESC& resource = reference.object.resource;
-    if (phArray == nullptr || !reference.bound || resource.resType != CU_RESOURCE_TYPE_ARRAY)
-      return CUDA_ERROR_INVALID_VALUE;
-    *phArray = resource.res.array.hArray;
-    return CUDA_SUCCESS;
-  });
+  return boundArray(hTexRef, CU_RESOURCE_TYPE_ARRAY, phArray,
+                    [](const CUDA_RESOURCE_DESC& bound) { return bound.res.array.hArray; });
 }
 
 DRIVER_CALL cuTexRefGetMipmappedArray(CUmipmappedArray* phMipmappedArray, CUtexref hTexRef) {
-  return onReference(hTexRef, [&](TextureReference& reference) -> CUresult {
-    const CUDA_RESOURCE_DESC& resource = reference.object.resource;
-    if (phMipmappedArray == nullptr || !reference.bound ||
-        resource.resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
-      return CUDA_ERROR_INVALID_VALUE;
-    *phMipmappedArray = resource.res.mipmap.hMipmappedArray;
-    return CUDA_SUCCESS;
-  });
+  return boundArray(
+      hTexRef, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, phMipmappedArray,
+      [](const CUDA_RESOURCE_DESC& bound) { return bound.res.mipmap.hMipmappedArray; });
 }
 
 DRIVER_CALL cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) {
