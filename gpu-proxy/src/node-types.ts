@@ -1,10 +1,10 @@
 import type { AllocationSpecification, GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
 import type { RequestedSpecification } from '@nvidia-virtual/node-state/specification';
+import type { UidRange } from '@nvidia-virtual/service/configuration/kinds';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { LastFigures } from './allocations/allocation-host.js';
 import type { ClientSocket } from './allocations/client-socket.js';
-import type { UserRange } from './allocations/worker-users.js';
 import type { Session } from './sessions/session.js';
 
 /** Settings that can change while a node runs. */
@@ -18,7 +18,7 @@ export interface NodeSettings {
   /** Microseconds that work may overrun its window while others wait; 0: no limit. */
   readonly overrunLimit: number;
   /** User ids of workers, one for each allocation; by default the node's user. */
-  readonly users?: UserRange;
+  readonly users?: UidRange | undefined;
 }
 
 /** A request for an allocation. */
@@ -43,7 +43,7 @@ export interface BindableGrant {
   readonly socket: ClientSocket;
 }
 
-export interface EndedSession extends LastFigures {
+interface EndedSession extends LastFigures {
   readonly session: Session;
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { KeyPair } from './authority.js';
 
-export interface Cluster {
+interface Cluster {
   readonly server: string;
   readonly authorityFile: string;
 }

@@ -9,7 +9,7 @@ export interface TestOutcome {
 }
 
 /** The verdict on the tests of a file. */
-export interface Verdict {
+interface Verdict {
   readonly passed: number;
   readonly skipped: number;
   readonly failedAsExpected: number;

@@ -2,7 +2,7 @@ import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 import type { ContainerUsage, NodeGpuUsage, PodGpuUsage, UsageObject } from './resources.js';
 
 /** A column of `kubectl get`. */
-export interface Column<T> {
+interface Column<T> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'date';
   readonly format?: 'name';

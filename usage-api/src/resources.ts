@@ -14,7 +14,7 @@ export const API_VERSION = `${GROUP}/${VERSION}`;
  */
 export type PodState = 'Waiting' | 'Starting' | 'Idle' | 'Active' | 'Unknown' | 'Ending';
 
-export interface Metadata {
+interface Metadata {
   readonly name: string;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;

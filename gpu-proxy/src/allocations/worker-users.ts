@@ -1,14 +1,15 @@
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
+import type { UidRange } from '@nvidia-virtual/service/configuration/kinds';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 
-/** A range of user ids for workers. Undefined: workers run as the user of gpu-proxy. */
-export type UserRange = { readonly first: number; readonly last: number } | undefined;
+/** Users of workers. Undefined: workers run as the user of gpu-proxy. */
+type Users = UidRange | undefined;
 
 /**
  * User id of all allocations in concurrent mode: the last of the range. MPS serves one user at a
  * time.
  */
-export function concurrentUser(users: UserRange): number | undefined {
+export function concurrentUser(users: Users): number | undefined {
   return users?.last;
 }
 
@@ -17,7 +18,7 @@ export function concurrentUser(users: UserRange): number | undefined {
  * has. @throws ProxyError USERS_FULL
  */
 export function freeUser(
-  users: UserRange,
+  users: Users,
   gpus: readonly GpuRecord[],
   present: readonly AllocationSpecification[],
 ): number | undefined {

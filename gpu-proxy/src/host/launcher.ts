@@ -19,7 +19,7 @@ export interface Tenant {
  * its end affects every program of its GPU, so it has the OOM score of gpu-proxy. A worker has the
  * OOM score of its client.
  */
-export type NodeService = 'node service';
+type NodeService = 'node service';
 
 /** A worker with or without a client. It sees only the files of the host that it needs. */
 export interface ForProgram {

@@ -39,7 +39,7 @@ export function snapshot({
   };
 }
 
-export type Session = NodeSnapshot['allocations'][number]['sessions'][number];
+type Session = NodeSnapshot['allocations'][number]['sessions'][number];
 
 export function sessionsOf(...snapshots: readonly NodeSnapshot[]): Session[] {
   return snapshots.flatMap(({ allocations }) => allocations.flatMap(({ sessions }) => sessions));

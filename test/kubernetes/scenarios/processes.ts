@@ -47,7 +47,7 @@ export async function killPart(part: Part): Promise<void> {
 }
 
 /** The workers on this node: they run from the directory of a version. */
-export function workers(): number[] {
+function workers(): number[] {
   return processesWith('/nvidia-virtual-worker\0').filter(isOfNode);
 }
 

@@ -8,7 +8,7 @@ import { REDIS, REGISTRY } from '../images.js';
 import { RESOURCE } from './pods.js';
 import { NAMESPACE, RELEASE } from './release.js';
 
-export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
+const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 /** Slots of the node's GPU. */
 export const SLOTS = 10;
 

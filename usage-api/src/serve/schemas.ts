@@ -1,5 +1,5 @@
 /** The subset of an OpenAPI schema used here. */
-export interface Schema {
+interface Schema {
   readonly type: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly format?: string;
   readonly description?: string;
