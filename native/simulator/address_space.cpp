@@ -18,7 +18,8 @@ bool reaches(const Context& context, const Allocation& allocation) {
   if (!allocation.accessible || allocation.kind == MemoryKind::array) return false;
   if (allocation.host() || allocation.managed()) return true;
   if (allocation.kind == MemoryKind::mapped) return allocation.access.contains(&context.device);
-  if (allocation.device == &context.device || allocation.kind == MemoryKind::imported) return true;
+  if (allocation.device == &context.device) return true;
+  if (allocation.kind == MemoryKind::imported && !allocation.importedOfPool()) return true;
   if (allocation.kind == MemoryKind::graph) return allocation.access.contains(&context.device);
   if (allocation.pool != nullptr) return allocation.pool->accessibleFrom(context.device);
   return allocation.context != nullptr && context.peers.contains(allocation.context);

@@ -54,11 +54,14 @@ struct Allocation {
   /// other devices that may access it: mapped memory (cuMemSetAccess) and memory of graphs
   std::set<const Device*> access;
   std::uint64_t handle = 0;  ///< mapped memory: handle of cuMemCreate
+  unsigned handleTypes = 0;  ///< by which other processes may get it
 
   std::uint64_t end() const { return begin + size; }
   bool managed() const {
     return kind == MemoryKind::managed || kind == MemoryKind::managedVariable;
   }
+  /// Memory of a pool of another process.
+  bool importedOfPool() const { return kind == MemoryKind::imported && pool != nullptr; }
   bool host() const {
     return kind == MemoryKind::hostAllocated || kind == MemoryKind::hostRegistered;
   }

@@ -23,7 +23,9 @@ struct EventHandle {
 };
 static_assert(sizeof(EventHandle) == sizeof(CUipcEventHandle));
 
-bool isImported(const Allocation& allocation) { return allocation.kind == MemoryKind::imported; }
+bool isImported(const Allocation& allocation) {
+  return allocation.kind == MemoryKind::imported && !allocation.importedOfPool();
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ DRIVER_CALL cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, uns
     ExportedMemory name{};
     std::memcpy(&name, &handle, sizeof name);
     std::uint64_t address = 0;
-    const CUresult status = importMemory(context, name, address);
+    if (name.magic != ExportedMemory::kMagic) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult status = importMemory(&context, nullptr, name, address);
     if (status == CUDA_SUCCESS) *pdptr = address;
     return status;
   });

@@ -107,7 +107,7 @@ CUresult freeGraphMemory(CUdeviceptr dptr) {
 
 bool freedByMemFree(const Allocation& allocation) {
   return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed ||
-         allocation.kind == MemoryKind::pool;
+         allocation.kind == MemoryKind::pool || allocation.importedOfPool();
 }
 
 }  // namespace
@@ -149,6 +149,7 @@ DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
     const auto found = Allocations::all().find(dptr);
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;
+    if (found->importedOfPool() && !dropImport(dptr)) return CUDA_SUCCESS;
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();
     const auto taken = Allocations::all().take(dptr, freedByMemFree);

@@ -63,7 +63,7 @@ CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdevi
       return put(data, static_cast<std::size_t>(allocation.size));
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<int>(1));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
+      return put(data, cuuint64_t{allocation.handleTypes});
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(data, static_cast<int>(0));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

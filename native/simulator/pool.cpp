@@ -43,7 +43,8 @@ bool Pool::take(std::size_t bytes) {
 
 std::uint64_t Pool::allocate(std::size_t bytes) {
   if (bytes > device.totalBytes || !take(bytes)) return 0;
-  const std::uint64_t address = Arena::instance().allocate(nullptr, bytes);
+  const auto sharing = shareable ? Sharing::possible : Sharing::none;
+  const std::uint64_t address = Arena::instance().allocate(nullptr, bytes, sharing);
   if (address == 0) {
     giveBack(bytes);
     return 0;
@@ -54,6 +55,7 @@ std::uint64_t Pool::allocate(std::size_t bytes) {
   allocation.kind = MemoryKind::pool;
   allocation.device = &device;
   allocation.pool = shared_from_this();
+  if (shareable) allocation.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   Allocations::all().add(std::move(allocation));
   return address;
 }

@@ -22,6 +22,8 @@ struct Pool : std::enable_shared_from_this<Pool> {
 
   Device& device;
   const bool isDefault;
+  bool shareable = false;    ///< other processes can import it
+  bool imported = false;     ///< of another process: nothing is allocated from it
   std::size_t maxBytes = 0;  ///< 0: the device's memory
   /// other devices that may access it; changed only under Allocations::changeAccess
   std::set<const Device*> peers;

@@ -9,6 +9,7 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/pool.h"
+#include "native/simulator/shared_memory.h"
 #include "native/simulator/stream_capture.h"
 
 using namespace simulator;
@@ -30,7 +31,8 @@ std::shared_ptr<Pool> currentPool(const Device& device) {
 
 CUresult setCurrentPool(const Device& device, CUmemoryPool handle) {
   const auto pool = Handles<Pool>::all().find(handle);
-  if (pool == nullptr || &pool->device != &device) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || &pool->device != &device || pool->imported)
+    return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(currentMutex);
   chosenPools()[&device] = pool;
   return CUDA_SUCCESS;
@@ -70,7 +72,7 @@ CUresult allocationNode(const Pool& pool, CUdeviceptr* dptr, std::size_t bytes, 
 }
 
 CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes, Stream& stream) {
-  if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (dptr == nullptr || pool.imported) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
@@ -133,9 +135,11 @@ DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     const auto found = Allocations::all().find(dptr);
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr, stream);
     if (!found || found->begin != dptr || found->freeing ||
-        (found->kind != MemoryKind::device && found->kind != MemoryKind::pool)) {
+        (found->kind != MemoryKind::device && found->kind != MemoryKind::pool &&
+         !found->importedOfPool())) {
       return CUDA_ERROR_INVALID_VALUE;
     }
+    if (found->importedOfPool() && !dropImport(dptr)) return CUDA_SUCCESS;
     Allocations::all().update(dptr, [](Allocation& allocation) { allocation.freeing = true; });
     stream.submit([dptr] {
       if (const auto taken = Allocations::all().take(dptr, [](const Allocation&) { return true; }))
@@ -182,11 +186,13 @@ DRIVER_CALL cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps)
     if (pool == nullptr || poolProps == nullptr ||
         poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
       return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = deviceAt(&poolProps->location);
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_shared<Pool>(*device, false);
     made->maxBytes = poolProps->maxSize;
+    made->shareable = poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE;
     *pool = handleOf<CUmemoryPool>(made.get());
     Handles<Pool>::all().add(std::move(made));
     return CUDA_SUCCESS;

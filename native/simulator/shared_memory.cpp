@@ -13,13 +13,14 @@
 #include "native/simulator/arena.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
+#include "native/simulator/pool.h"
 #include "native/simulator/reservation.h"
 
 namespace simulator {
 namespace {
 
 struct Import {
-  const Context* context;
+  const void* owner;  ///< context or pool; null: no import gets it any more
   wire::FileKey key;
   std::uint64_t mapped;  ///< begin of the mapping, which is that of the whole file
   std::uint64_t bytes;
@@ -35,12 +36,6 @@ struct Shared {
 Shared& state() {
   static auto& shared = *new Shared;
   return shared;
-}
-
-Device* deviceWithIndex(int index) {
-  const auto found =
-      std::ranges::find(devices(), index, [](const auto& each) { return each->index; });
-  return found == devices().end() ? nullptr : found->get();
 }
 
 /// Maps the whole file; closes it. Returns 0 if the memory does not lie in the file.
@@ -63,6 +58,12 @@ std::uint64_t mapFile(int file, const ExportedMemory& name, std::uint64_t& bytes
 
 }  // namespace
 
+Device* deviceWithIndex(int index) {
+  const auto found =
+      std::ranges::find(devices(), index, [](const auto& each) { return each->index; });
+  return found == devices().end() ? nullptr : found->get();
+}
+
 CUresult exportMemory(const Allocation& allocation, ExportedMemory& name) {
   Shared& shared = state();
   const std::lock_guard lock(shared.mutex);
@@ -72,7 +73,12 @@ CUresult exportMemory(const Allocation& allocation, ExportedMemory& name) {
   }
   const auto place = Arena::instance().placeOf(allocation.begin);
   if (!place) return CUDA_ERROR_OUT_OF_MEMORY;
-  name = {ExportedMemory::kMagic, allocation.device->index, place->offset, allocation.size, {}};
+  const bool ofPool = allocation.pool != nullptr;
+  name = {ofPool ? ExportedMemory::kPoolMagic : ExportedMemory::kMagic,
+          allocation.device->index,
+          place->offset,
+          allocation.size,
+          {}};
   if (!offerFile(place->file, name.file)) return CUDA_ERROR_OUT_OF_MEMORY;
   shared.exported.emplace(allocation.begin, name);
   return CUDA_SUCCESS;
@@ -84,15 +90,18 @@ void endExport(std::uint64_t address) {
   if (const auto ended = shared.exported.extract(address)) withdrawFile(ended.mapped().file);
 }
 
-CUresult importMemory(Context& context, const ExportedMemory& name, std::uint64_t& address) {
-  if (name.magic != ExportedMemory::kMagic || name.size == 0) return CUDA_ERROR_INVALID_VALUE;
+CUresult importMemory(Context* context, std::shared_ptr<Pool> pool, const ExportedMemory& name,
+                      std::uint64_t& address) {
+  if (name.size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (offeredHere(name.file)) return CUDA_ERROR_INVALID_CONTEXT;
   Device* device = deviceWithIndex(name.device);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (pool != nullptr && &pool->device != device) return CUDA_ERROR_INVALID_VALUE;
+  const void* owner = pool != nullptr ? static_cast<const void*>(pool.get()) : context;
   Shared& shared = state();
   const std::lock_guard lock(shared.mutex);
   const auto known = std::ranges::find_if(shared.imported, [&](const auto& entry) {
-    return entry.second.context == &context && entry.second.key == name.file.key;
+    return entry.second.owner == owner && entry.second.key == name.file.key;
   });
   if (known != shared.imported.end()) {
     ++known->second.references;
@@ -104,13 +113,14 @@ CUresult importMemory(Context& context, const ExportedMemory& name, std::uint64_
   const std::uint64_t mapped = mapFile(file, name, bytes);
   if (mapped == 0) return CUDA_ERROR_MAP_FAILED;
   address = mapped + name.offset;
-  shared.imported.emplace(address, Import{&context, name.file.key, mapped, bytes, 1});
+  shared.imported.emplace(address, Import{owner, name.file.key, mapped, bytes, 1});
   Allocation allocation;
   allocation.begin = address;
   allocation.size = name.size;
   allocation.kind = MemoryKind::imported;
-  allocation.context = &context;
+  allocation.context = context;
   allocation.device = device;
+  allocation.pool = std::move(pool);
   Allocations::all().add(std::move(allocation));
   return CUDA_SUCCESS;
 }
@@ -120,7 +130,7 @@ bool dropImport(std::uint64_t address) {
   const std::lock_guard lock(shared.mutex);
   const auto found = shared.imported.find(address);
   if (found == shared.imported.end() || --found->second.references > 0) return false;
-  found->second.context = nullptr;  // a later import maps it anew
+  found->second.owner = nullptr;  // a later import maps it anew
   return true;
 }
 

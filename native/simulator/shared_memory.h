@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cuda_abi.h"
 #include "native/simulator/exchange.h"
@@ -10,10 +11,17 @@ namespace simulator {
 
 struct Allocation;
 struct Context;
+class Device;
+struct Pool;
 
-/// What names exported memory to other processes; the content of a CUipcMemHandle.
+/// The device with this index among all simulated GPUs; null if this process does not see it.
+Device* deviceWithIndex(int index);
+
+/// What names exported memory to other processes; the content of a CUipcMemHandle, and of
+/// CUmemPoolPtrExportData.
 struct ExportedMemory {
   static constexpr std::uint32_t kMagic = 0x4d504953;
+  static constexpr std::uint32_t kPoolMagic = 0x50504953;
 
   std::uint32_t magic;
   std::int32_t device;  ///< index among all simulated GPUs
@@ -21,7 +29,8 @@ struct ExportedMemory {
   std::uint64_t size;
   OfferedFile file;
 };
-static_assert(sizeof(ExportedMemory) == sizeof(CUipcMemHandle));
+static_assert(sizeof(ExportedMemory) == sizeof(CUipcMemHandle) &&
+              sizeof(ExportedMemory) == sizeof(CUmemPoolPtrExportData));
 
 /// Exports an allocation; the same one is always named alike. CUDA_ERROR_OUT_OF_MEMORY if the
 /// process has no descriptors left.
@@ -29,9 +38,10 @@ CUresult exportMemory(const Allocation& allocation, ExportedMemory& name);
 /// Ends the export of freed memory. Does nothing if it is not exported.
 void endExport(std::uint64_t address);
 
-/// Maps exported memory of another process. Memory that the context has already mapped gets one
-/// more reference.
-CUresult importMemory(Context& context, const ExportedMemory& name, std::uint64_t& address);
+/// Maps exported memory of another process, for a context or an imported pool. Memory that is
+/// already mapped for it gets one more reference.
+CUresult importMemory(Context* context, std::shared_ptr<Pool> pool, const ExportedMemory& name,
+                      std::uint64_t& address);
 /// Drops a reference. True if it was the last one: the caller then removes the allocation.
 bool dropImport(std::uint64_t address);
 /// Unmaps memory whose allocation was removed.

@@ -1,5 +1,6 @@
 // Virtual memory management: reserves addresses, creates memory, and maps memory at addresses.
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <map>
@@ -11,29 +12,11 @@
 #include "native/simulator/driver_call.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/reservation.h"
+#include "native/simulator/virtual_memory.h"
 #include "wire/anonymous_file.h"
 
 namespace simulator {
 namespace {
-
-/// Memory of cuMemCreate: a memory file, so that it can be mapped at several addresses.
-struct Physical {
-  Physical(Device& device_, std::size_t size_, int file_)
-      : device(device_), size(size_), file(file_) {}
-  ~Physical() {
-    close(file);
-    device.release(size);
-  }
-  Physical(const Physical&) = delete;
-  Physical& operator=(const Physical&) = delete;
-
-  Device& device;
-  const std::size_t size;
-  const int file;
-  CUmemAllocationProp properties{};
-  unsigned references =
-      1;  ///< references of its handle: cuMemCreate, cuMemRetainAllocationHandle minus cuMemRelease
-};
 
 struct Mapping {
   std::uint64_t size;
@@ -41,11 +24,17 @@ struct Mapping {
   std::shared_ptr<Physical> physical;
 };
 
+struct Handle {
+  std::shared_ptr<Physical> physical;
+  unsigned references =
+      1;  ///< cuMemCreate, import and cuMemRetainAllocationHandle minus cuMemRelease
+};
+
 struct VirtualMemory {
   std::mutex mutex;
   std::map<std::uint64_t, std::uint64_t> reserved;  ///< begin -> size
   std::map<std::uint64_t, Mapping> mapped;          ///< begin -> mapping
-  std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
+  std::map<CUmemGenericAllocationHandle, Handle> handles;
   CUmemGenericAllocationHandle nextHandle = 1;
 };
 
@@ -91,7 +80,8 @@ Device* deviceOf(const CUmemAllocationProp* properties) {
 }
 
 /// Creates the memory of a new handle; null on failure.
-std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
+std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size,
+                                         const CUmemAllocationProp& properties) {
   if (!device.charge(size)) return nullptr;
   const int file = wire::createAnonymousFile("simulated-gpu-memory", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
@@ -99,7 +89,10 @@ std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
     device.release(size);
     return nullptr;
   }
-  return std::make_shared<Physical>(device, size, file);
+  auto physical = std::make_shared<Physical>(device, size, file, true);
+  physical->properties = properties;
+  const bool shareable = properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
+  return shareable && !describeFile(*physical) ? nullptr : physical;
 }
 
 void unmap(VirtualMemory& memory, std::uint64_t begin) {
@@ -110,6 +103,44 @@ void unmap(VirtualMemory& memory, std::uint64_t begin) {
 }
 
 }  // namespace
+
+Physical::~Physical() {
+  close(file);
+  if (charged) device.release(size);
+}
+
+CUmemGenericAllocationHandle addPhysical(std::shared_ptr<Physical> physical) {
+  VirtualMemory& memory = state();
+  const std::lock_guard lock(memory.mutex);
+  const CUmemGenericAllocationHandle handle = memory.nextHandle++;
+  memory.handles.emplace(handle, Handle{std::move(physical)});
+  return handle;
+}
+
+std::shared_ptr<Physical> findPhysical(CUmemGenericAllocationHandle handle) {
+  VirtualMemory& memory = state();
+  const std::lock_guard lock(memory.mutex);
+  const auto found = memory.handles.find(handle);
+  return found == memory.handles.end() ? nullptr : found->second.physical;
+}
+
+std::shared_ptr<Physical> physicalIn(int file) {
+  struct stat wanted {};
+  if (fstat(file, &wanted) != 0) return nullptr;
+  const auto same = [&](const Physical& physical) {
+    struct stat status {};
+    return fstat(physical.file, &status) == 0 && status.st_ino == wanted.st_ino &&
+           status.st_dev == wanted.st_dev;
+  };
+  VirtualMemory& memory = state();
+  const std::lock_guard lock(memory.mutex);
+  for (const auto& [handle, known] : memory.handles)
+    if (same(*known.physical)) return known.physical;
+  for (const auto& [begin, mapping] : memory.mapped)
+    if (same(*mapping.physical)) return mapping.physical;
+  return nullptr;
+}
+
 }  // namespace simulator
 
 using namespace simulator;
@@ -164,14 +195,11 @@ DRIVER_CALL cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     Device* device = deviceOf(prop);
     if (device == nullptr)
       return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
-    if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-    auto physical = createPhysical(*device, size);
+    if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    auto physical = createPhysical(*device, size, *prop);
     if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->properties = *prop;
-    VirtualMemory& memory = state();
-    const std::lock_guard lock(memory.mutex);
-    *handle = memory.nextHandle++;
-    memory.handles.emplace(*handle, std::move(physical));
+    *handle = addPhysical(std::move(physical));
     return CUDA_SUCCESS;
   });
 }
@@ -182,7 +210,7 @@ DRIVER_CALL cuMemRelease(CUmemGenericAllocationHandle handle) {
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.handles.find(handle);
     if (found == memory.handles.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (--found->second->references == 0) memory.handles.erase(found);  // mappings keep the memory
+    if (--found->second.references == 0) memory.handles.erase(found);  // mappings keep the memory
     return CUDA_SUCCESS;
   });
 }
@@ -196,7 +224,7 @@ DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     if (found == memory.handles.end() || flags != 0 || offset != 0 || !wholePages(size) ||
         !wholePages(ptr))
       return CUDA_ERROR_INVALID_VALUE;
-    const auto& physical = found->second;
+    const auto& physical = found->second.physical;
     if (size > physical->size || !insideReservation(memory, ptr, size) ||
         touchesMapping(memory, ptr, size))
       return CUDA_ERROR_INVALID_VALUE;
@@ -210,6 +238,7 @@ DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     allocation.kind = MemoryKind::mapped;
     allocation.device = &physical->device;
     allocation.handle = handle;
+    allocation.handleTypes = physical->properties.requestedHandleTypes;
     Allocations::all().add(std::move(allocation));
     memory.mapped.emplace(ptr, Mapping{size, handle, physical});
     return CUDA_SUCCESS;
@@ -279,9 +308,9 @@ DRIVER_CALL cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, vo
     const std::lock_guard lock(memory.mutex);
     const auto mapping = memory.mapped.find(found->begin);
     if (mapping == memory.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
-    const auto& physical = mapping->second.physical;
-    const auto [entry, revived] = memory.handles.try_emplace(mapping->second.handle, physical);
-    physical->references = revived ? 1 : physical->references + 1;
+    const auto [entry, revived] =
+        memory.handles.try_emplace(mapping->second.handle, Handle{mapping->second.physical});
+    if (!revived) ++entry->second.references;
     *handle = entry->first;
     return CUDA_SUCCESS;
   });
@@ -294,7 +323,7 @@ DRIVER_CALL cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.handles.find(handle);
     if (prop == nullptr || found == memory.handles.end()) return CUDA_ERROR_INVALID_VALUE;
-    *prop = found->second->properties;
+    *prop = found->second.physical->properties;
     return CUDA_SUCCESS;
   });
 }
