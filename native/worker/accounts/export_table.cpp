@@ -30,7 +30,8 @@ struct ExportTable::File {
     Kind kind;
     Content content;
     std::atomic<std::uint8_t> marks[kWorkers];  ///< by slot
-    std::uint8_t reserved[48];
+    std::uint32_t group;
+    std::uint8_t reserved[44];
 
     bool isOwned() const { return marks[owner % kWorkers].load() == Mark::owner; }
     bool isHeld() const {
@@ -61,7 +62,7 @@ ExportTable::~ExportTable() {
   if (file_ != nullptr) munmap(file_, sizeof(File));
 }
 
-std::string ExportTable::open(const std::string& path, unsigned slot) {
+std::string ExportTable::open(const std::string& path, unsigned slot, const std::string& sockets) {
   static_assert(offsetof(File, mutex) == 64 && offsetof(File, entries) == 256 &&
                 sizeof(File::Entry) == 384 && offsetof(File::Entry, marks) == 96);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -84,17 +85,19 @@ std::string ExportTable::open(const std::string& path, unsigned slot) {
   ::close(file);
   file_ = content;
   slot_ = slot;
+  sockets_ = sockets;
   return {};
 }
 
 std::optional<unsigned> ExportTable::add(Kind kind, const Token& token, std::uint64_t bytes,
-                                         const Content& content) {
+                                         const Content& content, unsigned group) {
   const wire::Locked locked(file_->mutex);
   File::Entry* entry = file_->freeEntry();
   if (entry == nullptr) return std::nullopt;
   entry->bytes = bytes;
   entry->owner = slot_;
   entry->kind = kind;
+  entry->group = group;
   entry->content = content;
   entry->token = token;
   entry->marks[slot_].store(File::owner);
@@ -110,7 +113,7 @@ std::optional<ExportTable::Found> ExportTable::hold(Kind kind, const Token& toke
     if (entry.token != token || entry.kind != kind || !entry.isOwned()) continue;
     const bool own = entry.owner == slot_;
     if (!own) entry.marks[slot_].store(File::user);
-    return Found{i, own, entry.owner, entry.bytes, entry.content};
+    return Found{i, kind, own, entry.owner, entry.bytes, entry.group, entry.content};
   }
   return std::nullopt;
 }

@@ -15,7 +15,7 @@ namespace worker {
 /// it.
 class ExportTable {
  public:
-  enum class Kind : std::uint32_t { memory = 1, event };
+  enum class Kind : std::uint32_t { memory = 1, event, physical, pool, poolPointer };
   using Token = std::array<std::byte, 16>;
   using Content = std::array<std::byte, 64>;
   static constexpr unsigned kEntries = 4096;
@@ -26,18 +26,28 @@ class ExportTable {
   ExportTable(const ExportTable&) = delete;
   ExportTable& operator=(const ExportTable&) = delete;
 
-  /// Maps the file. Returns an error message, or an empty string.
-  std::string open(const std::string& path, unsigned slot);
+  static constexpr unsigned kNone = ~0U;
+
+  /// Maps the file. Returns an error message, or an empty string. `sockets`: where the workers have
+  /// sockets, with a slash at the end.
+  std::string open(const std::string& path, unsigned slot, const std::string& sockets = {});
   bool isOpen() const { return file_ != nullptr; }
 
-  /// Adds an entry that this worker owns. Empty if the table is full.
+  /// Where the worker in a slot offers files of its driver.
+  std::string addressOf(unsigned slot) const { return sockets_ + "worker-" + std::to_string(slot); }
+  std::string ownAddress() const { return addressOf(slot_); }
+
+  /// Adds an entry that this worker owns. `group`: the entry that it belongs to, or kNone. Empty if
+  /// the table is full.
   std::optional<unsigned> add(Kind kind, const Token& token, std::uint64_t bytes,
-                              const Content& content);
+                              const Content& content, unsigned group = kNone);
   struct Found {
     unsigned entry;
+    Kind kind;
     bool own;        ///< this worker owns it
     unsigned owner;  ///< slot
     std::uint64_t bytes;
+    unsigned group;
     Content content;
   };
   /// Finds an entry, and marks it as held by this worker.
@@ -54,6 +64,7 @@ class ExportTable {
   struct File;
   File* file_ = nullptr;
   unsigned slot_ = 0;
+  std::string sockets_;
 };
 
 /// A random token. False if the system has no random numbers.

@@ -10,10 +10,38 @@ void PoolAccount::created(CUmemoryPool handle, CUdevice device) {
   pools_[handle] = std::make_shared<Pool>(Pool{handle, device});
 }
 
+/// The driver may give the pool that it has already given for the same descriptor.
+void PoolAccount::imported(CUmemoryPool handle, unsigned entry, std::shared_ptr<void> companion) {
+  const std::lock_guard lock(mutex_);
+  auto& pool = pools_[handle];
+  pool = std::make_shared<Pool>(Pool{handle});
+  pool->entry = entry;
+  pool->companion = std::move(companion);
+}
+
+std::optional<unsigned> PoolAccount::importedFrom(CUmemoryPool handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = pools_.find(handle);
+  return found == pools_.end() ? std::nullopt : found->second->entry;
+}
+
+CUmemoryPool PoolAccount::poolOf(CUdeviceptr address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(address);
+  return found == allocations_.end() || found->second->ended ? nullptr : found->second->handle;
+}
+
+bool PoolAccount::lives(CUmemoryPool handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = pools_.find(handle);
+  return found != pools_.end() && found->second->device && !found->second->ended;
+}
+
 CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstream stream,
                                CUdeviceptr* address, const Call& call, const Call& wait) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Pool> pool = poolOf(handle);
+  if (pool->entry) return CUDA_ERROR_INVALID_VALUE;  // nothing is allocated from imported pools
   bool room = makeRoom(*pool, bytes);
   if (!room) {
     lock.unlock();
@@ -148,8 +176,10 @@ std::shared_ptr<PoolAccount::Pool> PoolAccount::poolOf(CUmemoryPool handle) {
   return pool;
 }
 
-/// Bytes that the pool has reserved; its charge if the driver does not report them.
+/// Bytes that the pool has reserved; its charge if the driver does not report them. 0 for an
+/// imported pool.
 std::uint64_t PoolAccount::reserved(const Pool& pool) const {
+  if (pool.entry) return 0;
   cuuint64_t bytes = 0;
   const CUresult status =
       driver_.cuMemPoolGetAttribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
@@ -187,6 +217,7 @@ void PoolAccount::settle(Pool& pool) {
 
 void PoolAccount::trimAll() {
   for (auto& [handle, pool] : pools_) {
+    if (pool->entry) continue;
     driver_.cuMemPoolTrimTo(handle, 0);
     lower(*pool, reserved(*pool));
   }

@@ -29,6 +29,16 @@ class PoolAccount {
   /// The program has made the pool: it may destroy it.
   void created(CUmemoryPool pool, CUdevice device);
 
+  /// The pool is another worker's, which is charged for it, by its entry in the table of exports.
+  /// `companion` ends with the pool.
+  void imported(CUmemoryPool pool, unsigned entry, std::shared_ptr<void> companion);
+  /// The entry of an imported pool.
+  std::optional<unsigned> importedFrom(CUmemoryPool pool);
+  /// The pool of an allocation; null if the address is of none, or the pool is destroyed.
+  CUmemoryPool poolOf(CUdeviceptr address);
+  /// Whether the program has made the pool, and not destroyed it.
+  bool lives(CUmemoryPool pool);
+
   /// `call` allocates `bytes` from the pool in the stream and sets `address`. The quota is charged
   /// first and corrected by the actual growth. If the quota is full, `wait` waits for pending
   /// frees; then unused memory is trimmed and the charge retried.
@@ -60,6 +70,8 @@ class PoolAccount {
     std::optional<CUdevice> device = std::nullopt;  ///< of one that the program made
     bool ended = false;                             ///< for the program
     std::uint64_t charged = 0;
+    std::optional<unsigned> entry = std::nullopt;  ///< of an imported pool
+    std::shared_ptr<void> companion = nullptr;
   };
 
   std::shared_ptr<Pool> poolOf(CUmemoryPool handle);

@@ -62,7 +62,7 @@ CUresult cuIpcOpenMemHandle_v2(Thread& thread, CUdeviceptr* pdptr, CUipcMemHandl
 
 CUresult cuIpcCloseMemHandle(Thread& thread, CUdeviceptr dptr) {
   Sharing& sharing = thread.session.sharing;
-  const auto opening = sharing.take(dptr);
+  const auto opening = sharing.take(dptr, Kind::memory);
   thread.passTicket(opening ? opening->context : nullptr);
   if (!opening) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = thread.driver.cuIpcCloseMemHandle(dptr);

@@ -73,6 +73,29 @@ CUresult freeOther(Thread& thread, CUdeviceptr address, Free free) {
   return status;
 }
 
+/// Frees memory without a charge of its own: of a pool, also an imported one, or of a graph's node.
+/// Calls `close` with the export of imported memory.
+template <class Free, class Close>
+CUresult freeUncharged(Thread& thread, CUdeviceptr address, Free free, Close close) {
+  Sharing& sharing = thread.session.sharing;
+  if (sharing.sharesPools()) {
+    sharing.ended(ExportTable::Kind::poolPointer, address);
+    if (const auto opening = sharing.take(address, ExportTable::Kind::poolPointer)) {
+      const CUresult status = free(address);
+      if (status == CUDA_SUCCESS)
+        close(opening->found);
+      else
+        sharing.opened(address, nullptr, opening->found);
+      return status;
+    }
+  }
+  CUresult status = CUDA_SUCCESS;
+  return thread.session.pools.free(
+             address, [&] { return free(address); }, status)
+             ? status
+             : freeOther(thread, address, free);
+}
+
 /// Calls `free` on a charged address; calls `refund` with its charge on success.
 template <class Free, class Refund>
 CUresult freeCharged(Thread& thread, CUdeviceptr address, const Quota::Charge& charge, Free free,
@@ -111,6 +134,26 @@ void refundBehind(Thread& thread, CUstream stream, const Quota::Charge& charge) 
   refundPending(pending);
 }
 
+struct PendingClose {
+  Sharing& sharing;
+  ExportTable::Found found;
+};
+
+void closePending(void* argument) {
+  const std::unique_ptr<PendingClose> pending(static_cast<PendingClose*>(argument));
+  pending->sharing.release(pending->found);
+}
+
+/// Imported memory counts as held until the stream has freed it. If the context dies first, it is
+/// held until the session ends.
+void closeBehind(Thread& thread, CUstream stream, const ExportTable::Found& found) {
+  auto* pending = new PendingClose{thread.session.sharing, found};
+  if (thread.driver.cuLaunchHostFunc(stream, closePending, pending) == CUDA_SUCCESS) return;
+  thread.passTicket(stream);
+  thread.driver.cuStreamSynchronize(stream);
+  closePending(pending);
+}
+
 /// Whether the quota covers a pool with these properties: only memory that stays on a GPU. Pools of
 /// host or managed memory use host memory, which their figures do not show. The device attributes
 /// report both as unsupported (devices.cpp).
@@ -140,6 +183,7 @@ CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream 
   const CUresult status =
       thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
         if (thread.session.captures.any()) return CUDA_SUCCESS;  // would invalidate the capture
+        thread.session.fileExports.settle();
         thread.passTicket(stream);
         return thread.driver.cuCtxSynchronize();
       });
@@ -160,6 +204,7 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
   const Quota& quota = thread.session.quota;
   const std::uint64_t limit = quota.limit();
   if (limit == 0) return *free = gpuFree, *total = gpuTotal, CUDA_SUCCESS;
+  thread.session.fileExports.settle();
   thread.session.pools.settle();
   const std::uint64_t used = quota.used();
   *total = std::min<std::uint64_t>(gpuTotal, limit);
@@ -207,12 +252,10 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
   const auto charge = thread.session.quota.take(dptr);
   // The driver waits for work that uses the memory.
   thread.passTicket(charge ? charge->owner : nullptr);
-  CUresult status = CUDA_SUCCESS;
   if (!charge)
-    return thread.session.pools.free(
-               dptr, [&] { return free(dptr); }, status)
-               ? status
-               : freeOther(thread, dptr, free);
+    return freeUncharged(thread, dptr, free, [&](const ExportTable::Found& found) {
+      thread.session.sharing.release(found);
+    });
   thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { thread.session.quota.refund(freed.bytes); });
@@ -243,12 +286,10 @@ CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
     return thread.driver.cuMemFreeAsync(address, hStream);
   };
   const auto charge = thread.session.quota.take(dptr);
-  CUresult status = CUDA_SUCCESS;
   if (!charge)
-    return thread.session.pools.free(
-               dptr, [&] { return free(dptr); }, status)
-               ? status
-               : freeOther(thread, dptr, free);
+    return freeUncharged(thread, dptr, free, [&](const ExportTable::Found& found) {
+      closeBehind(thread, hStream, found);
+    });
   thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { refundBehind(thread, hStream, freed); });
@@ -287,19 +328,22 @@ CUresult cuMemPoolTrimTo(Thread& thread, CUmemoryPool pool, size_t minBytesToKee
 }
 
 CUresult cuMemPoolDestroy(Thread& thread, CUmemoryPool pool) {
+  thread.session.fileExports.ended(
+      {ExportTable::Kind::pool, reinterpret_cast<std::uint64_t>(pool)});
   return thread.session.pools.destroy(pool, [&] { return thread.driver.cuMemPoolDestroy(pool); });
 }
 
-/// Pools for export to other processes are not supported. Only known properties are passed to the
+/// Other processes get a pool by file descriptor only. Only known properties are passed to the
 /// driver, because one of the others is a pointer.
 CUresult cuMemPoolCreate(Thread& thread, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+  if ((poolProps->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ||
       !isAccounted(poolProps->location, poolProps->allocType) || poolProps->usage != 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   CUmemPoolProps properties{};
   properties.allocType = poolProps->allocType;
   properties.location = poolProps->location;
+  properties.handleTypes = poolProps->handleTypes;
   properties.maxSize = poolProps->maxSize;
   const CUresult status = thread.driver.cuMemPoolCreate(pool, &properties);
   if (status == CUDA_SUCCESS) thread.session.pools.created(*pool, poolProps->location.id);

@@ -46,11 +46,12 @@ CUresult cuMemAddressFree(Thread& thread, CUdeviceptr ptr, size_t size) {
 }
 
 /// Supports only memory that stays on a GPU. Host and managed memory would be pinned in the worker,
-/// beyond the limit on pinned memory. Only known properties are passed to the driver, because one
-/// of the others is a pointer.
+/// beyond the limit on pinned memory. Other processes get it by file descriptor only: the other
+/// types of handles leave the node. Only known properties are passed to the driver, because one of
+/// the others is a pointer.
 CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+  if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ||
       prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->allocFlags.gpuDirectRDMACapable != 0 ||
       (prop->allocFlags.usage & ~CU_MEM_CREATE_USAGE_TILE_POOL) != 0) {
@@ -58,6 +59,7 @@ CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_
   }
   CUmemAllocationProp properties{};
   properties.type = prop->type;
+  properties.requestedHandleTypes = prop->requestedHandleTypes;
   properties.location = prop->location;
   properties.allocFlags.compressionType = prop->allocFlags.compressionType;
   properties.allocFlags.usage = prop->allocFlags.usage;

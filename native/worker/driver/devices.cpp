@@ -15,9 +15,7 @@ constexpr CUdevice_attribute kMasked[] = {
     CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-    CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-    CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
     CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
@@ -46,6 +44,8 @@ void describeAttributes(const Driver& driver, CUdevice device, wire::DeviceInfo&
     info.attributeKnown[id] =
         driver.cuDeviceGetAttribute(&info.attributes[id], attribute, device) == CUDA_SUCCESS;
     if (std::ranges::find(kMasked, attribute) != std::end(kMasked)) info.attributes[id] = 0;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES)
+      info.attributes[id] &= CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   }
 }
 

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "native/worker/reports/memory_size.h"
 
 namespace worker {
@@ -20,6 +22,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       output(printed),
       captures(driver),
       sharing(account.exports),
+      fileExports(sharing, account.exports),
       images(account),
       pools(driver, account),
       graphMemory(driver, account),
@@ -34,6 +37,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
   output.setWake(wake_);
   quota.setReclaim([this] {
     const RelaxedCapture relaxed(driver, captures);
+    fileExports.settle();
     pools.trim();
     graphMemory.trim();
   });
@@ -221,11 +225,15 @@ void Session::drain(const std::function<void(int)>& serveChannel) {
 
 std::string Session::serve(int clientPidfd, const std::function<void(int)>& serveChannel) {
   // A pidfd, because a forked child of the client may keep the connection open.
-  pollfd waits[] = {{connection.file(), POLLIN, 0}, {wake_, POLLIN, 0}, {clientPidfd, POLLIN, 0}};
+  // poll() ignores a negative one.
+  pollfd waits[] = {{connection.file(), POLLIN, 0},
+                    {wake_, POLLIN, 0},
+                    {clientPidfd, POLLIN, 0},
+                    {fileExports.hangUps(), POLLIN, 0}};
   if (clientPidfd >= 0) connection.endsWith(clientPidfd);
   for (;;) {
-    if (poll(waits, clientPidfd >= 0 ? 3 : 2, settlePools() ? kPoolMilliseconds : -1) <= 0)
-      continue;
+    if (poll(waits, std::size(waits), settlePools() ? kPoolMilliseconds : -1) <= 0) continue;
+    if (waits[3].revents != 0) fileExports.settle();
     if (waits[1].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto bytes = read(wake_, &count, sizeof count);

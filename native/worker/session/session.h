@@ -29,6 +29,7 @@
 #include "native/worker/session/callbacks.h"
 #include "native/worker/session/captures.h"
 #include "native/worker/session/connection.h"
+#include "native/worker/session/file_exports.h"
 #include "native/worker/session/green_contexts.h"
 #include "native/worker/session/host_functions.h"
 #include "native/worker/session/output.h"
@@ -71,6 +72,7 @@ class Session {
   GreenContexts greenContexts;
   WarmContext warmContext;
   Sharing sharing;
+  FileExports fileExports;
   PhysicalMemory physicalMemory;
   ImageAccount images;
   PoolAccount pools;

@@ -42,6 +42,9 @@ class SharedMemory {
   /// The connection has ended: no more files will arrive.
   void close();
 
+  /// Waits for the file, which the caller owns; -1 if it never arrives.
+  int take(std::uint64_t id);
+
   /// Waits for the file and returns its bytes; empty if it is not fully sealed, or never arrives.
   SealedBytes takeSealed(std::uint64_t id);
 
@@ -98,7 +101,6 @@ class SharedMemory {
     bool writable;
   };
 
-  int take(std::uint64_t id);
   bool mapFile(const Piece& piece, int file);
   bool isCovered(std::uint64_t begin, std::uint64_t end) const;
   bool isUsed(std::uint64_t begin, std::uint64_t end) const;

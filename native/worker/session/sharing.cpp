@@ -39,26 +39,39 @@ std::string Sharing::open(const std::string& directory, unsigned slot, ExportTab
   const std::string sockets = "/proc/self/fd/" + std::to_string(kept) + "/";
   setenv("NVIDIA_VIRTUAL_SIMULATED_SOCKET", (sockets + "driver-" + std::to_string(slot)).c_str(),
          1);
-  return table.open(directory + "/exports", slot);
+  return table.open(directory + "/exports", slot, sockets);
 }
 
 /// An object at the same address may be a new one, if the program freed the old one while it
 /// exported it. The driver names it differently then.
 std::optional<SharedName> Sharing::share(Kind kind, std::uint64_t object, CUcontext context,
-                                         std::uint64_t bytes, const SharedName& content) {
+                                         std::uint64_t bytes, const SharedName& content,
+                                         unsigned group) {
+  if (kind == Kind::poolPointer) sharesPools_.store(true);
   const std::lock_guard lock(mutex_);
   if (const auto known = exports_.find({kind, object}); known != exports_.end()) {
-    if (known->second.content == content) return known->second.name;
+    // The driver may describe the same memory of a pool differently, and its end is always noted.
+    if (kind == Kind::poolPointer || known->second.content == content) return known->second.name;
     table_.drop(known->second.entry);
     exports_.erase(known);
   }
   ExportTable::Token token{};
   if (!makeToken(token)) return std::nullopt;
-  const auto entry = table_.add(kind, token, wholePages(bytes), content);
+  const auto entry = table_.add(kind, token, wholePages(bytes), content, group);
   if (!entry) return std::nullopt;
   const SharedName name = nameOf(token);
   exports_.emplace(std::pair(kind, object), Export{*entry, context, name, content});
   return name;
+}
+
+std::optional<unsigned> Sharing::entryOf(Kind kind, std::uint64_t object) {
+  const std::lock_guard lock(mutex_);
+  const auto known = exports_.find({kind, object});
+  return known == exports_.end() ? std::nullopt : std::optional(known->second.entry);
+}
+
+int Sharing::fetchFile(const ExportTable::Found& found, const wire::FileKey& key) const {
+  return wire::fetchFile(table_.addressOf(found.owner), key);
 }
 
 void Sharing::ended(Kind kind, std::uint64_t object) {
@@ -90,14 +103,15 @@ void Sharing::release(const ExportTable::Found& found) {
 
 void Sharing::opened(std::uint64_t address, CUcontext context, const ExportTable::Found& found) {
   const std::lock_guard lock(mutex_);
+  if (found.kind == Kind::poolPointer) sharesPools_.store(true);
   const auto [known, isNew] = opened_.try_emplace(address, Opened{{found, context}, 0});
   ++known->second.references;
 }
 
-std::optional<Sharing::Opening> Sharing::take(std::uint64_t address) {
+std::optional<Sharing::Opening> Sharing::take(std::uint64_t address, Kind kind) {
   const std::lock_guard lock(mutex_);
   const auto known = opened_.find(address);
-  if (known == opened_.end()) return std::nullopt;
+  if (known == opened_.end() || known->second.opening.found.kind != kind) return std::nullopt;
   const Opening opening = known->second.opening;
   if (--known->second.references == 0) opened_.erase(known);
   return opening;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "cuda_abi.h"
 #include "native/worker/accounts/export_table.h"
+#include "wire/file_offers.h"
 
 namespace worker {
 
@@ -17,7 +19,8 @@ namespace worker {
 /// CUipcEventHandle and of CUmemPoolPtrExportData.
 using SharedName = std::array<std::byte, 64>;
 
-/// Thread-safe. `object`: an address of memory, or an event.
+/// Thread-safe. `object`: an address of memory, an event, a pool, or the number of a physical
+/// allocation.
 class Sharing {
  public:
   explicit Sharing(ExportTable& table) : table_(table) {}
@@ -28,12 +31,22 @@ class Sharing {
   static std::string open(const std::string& directory, unsigned slot, ExportTable& table);
 
   bool possible() const { return table_.isOpen(); }
+  /// Whether this worker has ever exported, or opened, memory of a pool: without a lock.
+  bool sharesPools() const { return sharesPools_.load(std::memory_order_acquire); }
+
+  /// Fetches the file of the driver that belongs to an export of another worker, or of this one; -1
+  /// if its owner does not offer it any more.
+  int fetchFile(const ExportTable::Found& found, const wire::FileKey& key) const;
 
   /// Exports an object that the driver knows by `content`, and returns its name; the same name for
   /// the same object. `bytes`: what its memory is charged with. Empty if the allocation exports too
   /// much.
+  /// `group`: the entry of the pool of a pointer.
   std::optional<SharedName> share(ExportTable::Kind kind, std::uint64_t object, CUcontext context,
-                                  std::uint64_t bytes, const SharedName& content);
+                                  std::uint64_t bytes, const SharedName& content,
+                                  unsigned group = ExportTable::kNone);
+  /// The entry of an object that is exported.
+  std::optional<unsigned> entryOf(ExportTable::Kind kind, std::uint64_t object);
   /// The object is about to be freed: others cannot open it from now on.
   void ended(ExportTable::Kind kind, std::uint64_t object);
 
@@ -50,7 +63,7 @@ class Sharing {
     ExportTable::Found found;
     CUcontext context;
   };
-  std::optional<Opening> take(std::uint64_t address);
+  std::optional<Opening> take(std::uint64_t address, ExportTable::Kind kind);
 
   void contextEnded(CUcontext context);
 
@@ -68,6 +81,7 @@ class Sharing {
   void releaseLocked(const ExportTable::Found& found);
 
   ExportTable& table_;
+  std::atomic<bool> sharesPools_{false};
   std::mutex mutex_;
   std::map<std::pair<ExportTable::Kind, std::uint64_t>, Export> exports_;
   std::map<std::uint64_t, Opened> opened_;

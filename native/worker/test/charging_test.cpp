@@ -532,7 +532,7 @@ TEST_CASE("only pools and physical memory of the device are made") {
     }
   }
   CUmemPoolProps exported = worker::test::devicePool();
-  exported.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  exported.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   CUmemAllocationProp shared = worker::test::deviceMemory();
   shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
   CHECK(refused(CallNumber::cuMemPoolCreate, exported));

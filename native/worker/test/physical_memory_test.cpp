@@ -74,3 +74,48 @@ TEST_CASE("memory in an array is free when its handle is released and the array 
   CHECK(memory.arraysEnded(&contexts[1]) == 100);
   CHECK(memory.released(2) == std::pair(std::uint64_t{200}, true));
 }
+
+TEST_CASE("held memory is free when it is let go, and its end is told once") {
+  worker::PhysicalMemory memory;
+  int ends = 0;
+  memory.created(1, 100);
+  const auto held = memory.hold(1);
+  REQUIRE(held);
+  CHECK(held->bytes == 100);
+  memory.onEnd(held->number, [&] { ++ends; });
+  memory.onEnd(held->number, [&] { ends += 10; });
+  CHECK(memory.holdAgain(held->number));
+  CHECK(memory.released(1).first == 0);
+  CHECK(memory.letGo(held->number) == 0);
+  CHECK(ends == 0);
+  CHECK(memory.letGo(held->number) == 100);
+  CHECK(ends == 1);
+  CHECK(memory.letGo(held->number) == 0);
+  CHECK(!memory.holdAgain(held->number));
+  CHECK(!memory.hold(1));
+}
+
+TEST_CASE("memory that is imported into its own process is free with its last handle") {
+  worker::PhysicalMemory memory;
+  memory.created(1, 100);
+  const auto held = memory.hold(1);
+  memory.importedAgain(2, held->number);
+  CHECK(memory.letGo(held->number) == 0);
+  CHECK(memory.released(1) == std::pair(std::uint64_t{0}, true));
+  CHECK(memory.released(2) == std::pair(std::uint64_t{100}, true));
+}
+
+TEST_CASE("imported memory costs nothing, cannot be held, and ends with its last handle") {
+  worker::PhysicalMemory memory;
+  auto companion = std::make_shared<int>(1);
+  memory.imported(1, companion);
+  memory.imported(1, companion);
+  CHECK(companion.use_count() == 2);
+  CHECK(!memory.hold(1));
+  memory.mapped(1, 0x1000, 0x100);
+  CHECK(memory.released(1) == std::pair(std::uint64_t{0}, false));
+  CHECK(memory.released(1) == std::pair(std::uint64_t{0}, true));
+  CHECK(companion.use_count() == 2);
+  CHECK(memory.unmapped(0x1000, 0x100) == 0);
+  CHECK(companion.use_count() == 1);
+}

@@ -3,6 +3,7 @@
 // every call that creates or destroys an object. Afterwards the quota matches the driver.
 #include <dlfcn.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -181,7 +182,7 @@ constexpr int kHostPlaces = 4;
 /// Where the client's own memory lies: addresses that nothing else in this process uses.
 constexpr std::uint64_t kRegistered = 0x5501'0000'0000;  ///< ThreadSanitizer leaves it free too
 
-/// A process of the same allocation, which exports an event.
+/// A process of the same allocation, which exports an event and a pool.
 class Neighbour {
  public:
   Neighbour() {
@@ -197,6 +198,7 @@ class Neighbour {
     if (child_ == 0) run(ends[1]);
     close(ends[1]);
     CHECK(read(ends[0], &name_, sizeof name_) == sizeof name_);
+    CHECK(read(ends[0], &pool_, sizeof pool_) == sizeof pool_);
     close(ends[0]);
   }
   ~Neighbour() {
@@ -206,6 +208,7 @@ class Neighbour {
   }
   const char* directory() const { return directory_; }
   CUipcEventHandle event() const { return std::bit_cast<CUipcEventHandle>(name_); }
+  const worker::SharedName& pool() const { return pool_; }
 
  private:
   std::string exports() const { return std::string(directory_) + "/exports"; }
@@ -230,12 +233,32 @@ class Neighbour {
         sharing.share(worker::ExportTable::Kind::event, reinterpret_cast<std::uint64_t>(event),
                       context, 0, std::bit_cast<worker::SharedName>(content));
     if (!name || write(to, &*name, sizeof *name) != sizeof *name) _exit(1);
+    worker::FileExports exports(sharing, table);
+    const auto pool = exportPool(driver, exports);
+    if (!pool || write(to, &*pool, sizeof *pool) != sizeof *pool) _exit(1);
     for (;;) pause();
+  }
+
+  /// The program keeps its end of the sockets.
+  static std::optional<worker::SharedName> exportPool(const worker::Driver& driver,
+                                                      worker::FileExports& exports) {
+    CUmemoryPool pool = nullptr;
+    CUmemPoolProps properties = worker::test::devicePool();
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    int file = -1, ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0 ||
+        driver.cuMemPoolCreate(&pool, &properties) != CUDA_SUCCESS ||
+        driver.cuMemPoolExportToShareableHandle(&file, pool, properties.handleTypes, 0) !=
+            CUDA_SUCCESS)
+      return std::nullopt;
+    return exports.add({worker::ExportTable::Kind::pool, 1}, 0, worker::OwnedFile(file),
+                       worker::OwnedFile(ends[1]), {});
   }
 
   char directory_[32] = "/tmp/races-test-XXXXXX";
   pid_t child_ = -1;
   worker::SharedName name_{};
+  worker::SharedName pool_{};
 };
 
 struct Fixture {
@@ -413,6 +436,20 @@ class Attacker {
     });
     if (made.status == CUDA_SUCCESS) test_.objects.add(wire::HandleKind::texture, made.handle);
   }
+  /// Memory that the process exports and imports itself, by a descriptor that it then closes.
+  void importOwn() {
+    const std::uint64_t id = ++test_.files;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+    test_.session->shared.put(id, ends[1]);
+    const Reply made = call(CallNumber::cuMemExportToShareableHandle,
+                            pick(wire::HandleKind::genericAllocation), id);
+    if (made.status == CUDA_SUCCESS) {
+      const std::array<std::uint64_t, 8> name{made.handle, made.second};
+      make(wire::HandleKind::genericAllocation, CallNumber::cuMemImportFromShareableHandle, name);
+    }
+    close(ends[0]);
+  }
   void allocateHost() {
     const std::uint64_t id = ++test_.files;
     test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
@@ -463,6 +500,8 @@ std::map<CallNumber, Action> actions() {
   const CUDA_ARRAY3D_DESCRIPTOR volume{256, 256, 2, CU_AD_FORMAT_FLOAT, 4, 0};
   const CUmemLocation device = worker::test::devicePool().location;
   CUmemAccessDesc access{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemAllocationProp shareable = worker::test::deviceMemory();
+  shareable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return {
       {cuCtxCreate_v4,
        [](Attacker& one) {
@@ -565,8 +604,13 @@ std::map<CallNumber, Action> actions() {
          one.call(cuTexRefSetMipmappedArray, reference, one.pick(mipmappedArray), 1u);
          one.make(mipmappedArray, cuTexRefGetMipmappedArray, reference);
        }},
-      {cuMemCreate, make(genericAllocation, cuMemCreate, std::size_t{kPiece},
-                         worker::test::deviceMemory(), 0ull)},
+      {cuMemCreate, make(genericAllocation, cuMemCreate, std::size_t{kPiece}, shareable, 0ull)},
+      {cuMemExportToShareableHandle, [](Attacker& one) { one.importOwn(); }},
+      {cuMemImportFromShareableHandle, [](Attacker& one) { one.importOwn(); }},
+      {cuMemPoolImportFromShareableHandle,
+       [](Attacker& one) {
+         one.make(memoryPool, cuMemPoolImportFromShareableHandle, one.test().neighbour.pool());
+       }},
       {cuMemRelease, end(genericAllocation, cuMemRelease)},
       {cuMemAddressReserve, make(kRange, cuMemAddressReserve, std::size_t{kPiece}, std::size_t{0},
                                  CUdeviceptr{0}, 0ull)},
@@ -742,6 +786,7 @@ void synchronizeAll(Attacker& one) {
   one.endCaptures();
   CHECK(one.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS);
   one.test().session->pools.settle();
+  one.test().session->fileExports.settle();
 }
 
 TEST_CASE("threads that destroy each other's objects leave the quota exact") {

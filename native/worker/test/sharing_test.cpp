@@ -2,13 +2,12 @@
 #include "native/worker/session/sharing.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include <bit>
-#include <cstdlib>
 #include <memory>
 
 #include "native/worker/test/session_fixture.h"
+#include "native/worker/test/sharing_fixture.h"
 #include "test/unit/program.h"
 
 namespace {
@@ -16,36 +15,12 @@ namespace {
 using worker::ExportTable;
 using worker::SharedName;
 using worker::Sharing;
+using worker::test::Allocation;
+using Worker = worker::test::SharingWorker;
 using worker::test::kMiB;
 using Kind = ExportTable::Kind;
 
 const auto kContext = reinterpret_cast<CUcontext>(0x1000);
-
-/// The directory of an allocation, as the proxy makes it.
-class Allocation {
- public:
-  Allocation() {
-    REQUIRE(mkdtemp(path_) != nullptr);
-    const int file = open((directory() + "/exports").c_str(), O_CREAT | O_RDWR, 0600);
-    const std::uint32_t header[2] = {0x4e565831, 1};
-    REQUIRE(ftruncate(file, 256 + 4096 * 384) == 0);
-    REQUIRE(write(file, header, sizeof header) == sizeof header);
-    close(file);
-  }
-  ~Allocation() { [[maybe_unused]] const int status = system(("rm -r " + directory()).c_str()); }
-  std::string directory() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/sharing-test-XXXXXX";
-};
-
-struct Worker {
-  Worker(const Allocation& allocation, unsigned slot) {
-    CHECK(Sharing::open(allocation.directory(), slot, table) == "");
-  }
-  ExportTable table;
-  Sharing sharing{table};
-};
 
 SharedName content(int value) {
   SharedName made{};
@@ -97,10 +72,10 @@ TEST_CASE("memory whose owner has ended is charged until its last user closes it
   CHECK(user.table.orphaned() == 2 * kMiB);  // whole pages
   CHECK(!second.sharing.find(Kind::memory, *name));
   second.sharing.release(*seconds);
-  user.sharing.release(user.sharing.take(0x9000)->found);
+  user.sharing.release(user.sharing.take(0x9000, Kind::memory)->found);
   CHECK(user.table.orphaned() == 2 * kMiB);
-  user.sharing.release(user.sharing.take(0x9000)->found);
-  CHECK(!user.sharing.take(0x9000));
+  user.sharing.release(user.sharing.take(0x9000, Kind::memory)->found);
+  CHECK(!user.sharing.take(0x9000, Kind::memory));
   CHECK(owner.table.orphaned() == 0);
 }
 
