@@ -18,6 +18,11 @@ export class RunningProgram {
     return String((await this.#lines.next()).value);
   }
 
+  /** Writes a line to its input. */
+  tell(line: string): void {
+    this.#process.stdin.write(`${line}\n`);
+  }
+
   kill(): void {
     this.#process.kill('SIGKILL');
   }
