@@ -1,4 +1,4 @@
-// What the frames of graphs have in common: lists that come in portions.
+// Common part of the frames of graphs: lists in portions.
 #pragma once
 
 #include <cstddef>

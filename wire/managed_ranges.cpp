@@ -64,7 +64,7 @@ std::uint64_t accessBit(const CUmemLocation& location) {
 
 }  // namespace
 
-/// What holds for all pages of a range.
+/// State of all pages of a range.
 struct ManagedRanges::Summary {
   bool readMostly = true;
   Place preferred;

@@ -1,4 +1,4 @@
-// What a program says of its managed memory: advice and prefetches, by page. Interposer and
+// Advice and prefetches of a program for its managed memory, by page. Interposer and
 // simulated driver answer the same calls from it.
 #pragma once
 
@@ -80,7 +80,7 @@ class ManagedRanges {
   Map pages_;                                      ///< by begin; whole pages
 };
 
-/// Where cuMemPrefetchAsync and cuMemAdvise of CUDA 8 point: a device, or CU_DEVICE_CPU.
+/// Location in cuMemPrefetchAsync and cuMemAdvise of CUDA 8: a device, or CU_DEVICE_CPU.
 CUmemLocation managedLocation(CUdevice device);
 
 }  // namespace wire

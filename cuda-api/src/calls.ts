@@ -84,7 +84,7 @@ export interface Call {
   internal: boolean;
 }
 
-/** It returns one result and does nothing. */
+/** Whether the call only returns a fixed result. */
 export function doesNothing(call: Call): boolean {
   return call.mode === 'unsupported' || call.mode === 'refused' || call.mode === 'constant';
 }

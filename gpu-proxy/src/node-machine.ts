@@ -13,7 +13,7 @@ import { DIRECT, HostLauncher, type Launcher } from './host/launcher.js';
 import type { StateDirectory } from './host/state-directory.js';
 import { checkSlots } from './pods/slots.js';
 
-/** What a node needs of the machine to start workers. */
+/** The parts of the machine that start workers. */
 export interface NodeMachine {
   readonly installation: Installation;
   readonly launcher: Launcher;

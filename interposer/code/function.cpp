@@ -12,7 +12,7 @@ namespace interposer {
 
 namespace {
 
-/// Of a kernel on a device, or, where it is asked for by the function, in a context.
+/// Caches an attribute. `where`: the device of a kernel, or the context of a function.
 template <class Ask>
 CUresult rememberedAttribute(Kernel* kernel, CallNumber call, std::uint64_t where,
                              CUfunction_attribute attribute, int* value, Ask ask) {

@@ -10,7 +10,7 @@
 
 namespace interposer {
 
-/// What an image pointer points to.
+/// Kinds of data behind an image pointer.
 enum class ImageKind { none, wrapper, fatbin, elf, text };
 
 ImageKind imageKind(const void* image);

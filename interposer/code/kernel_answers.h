@@ -23,8 +23,8 @@ struct Setting {
   int value;
 };
 
-/// What a launch needs beside its parameters. The grid's size is checked against the device's
-/// limits; the driver must have accepted the rest once.
+/// A launch without its parameters. The grid's size is checked against the device's limits; the
+/// driver must have accepted the rest once.
 struct LaunchShape {
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;

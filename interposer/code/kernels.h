@@ -27,7 +27,7 @@ struct KernelParameter {
   std::uint32_t size;
 };
 
-/// What a function carries for cuLaunch and cuLaunchGrid.
+/// State of a function for cuLaunch and cuLaunchGrid.
 struct LegacyLaunch {
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;

@@ -146,7 +146,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 
 namespace {
 
-/// What ends with a context by calls to the worker.
+/// Objects of a context whose destruction needs calls to the worker.
 struct Leftovers {
   std::shared_ptr<void> staging;
   CUcontext context;

@@ -1,4 +1,4 @@
-// What a context is: its flags, its version, its number, and how often it is attached.
+// Properties of a context: flags, version, number, and attachments.
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"

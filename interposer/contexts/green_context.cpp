@@ -115,7 +115,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* phDesc, CUdevResource* res
   return status;
 }
 
-/// It retains the primary context, as the driver's does.
+/// Retains the primary context, as the real driver does.
 CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev,
                           unsigned int flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;

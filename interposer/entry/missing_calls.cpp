@@ -13,13 +13,13 @@ namespace interposer {
 
 namespace {
 
-/// As the worker takes them: native/worker/reports/reported_names.h.
+/// Limits of the worker, from native/worker/reports/reported_names.h.
 constexpr std::size_t kMost = 512;
 constexpr std::size_t kLongestName = 128;
 
 thread_local bool inRuntimeTable = false;
 
-/// Not destroyed: threads may ask while the process ends.
+/// Never destroyed, because threads may use it while the process exits.
 struct Missing {
   std::mutex mutex;
   std::set<std::string> known;

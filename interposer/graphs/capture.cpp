@@ -20,7 +20,7 @@ CUresult changed(CUresult status) {
   return status;
 }
 
-/// What the next node of a stream will depend on. The program reads it until it uses the stream
+/// Dependencies of the next node of a stream. The program may read them until it uses the stream
 /// again.
 struct Next {
   std::vector<CUgraphNode> nodes;

@@ -7,7 +7,7 @@ namespace interposer {
 
 namespace {
 
-/// Appends the portion that begins at `first`; from the end on, there is none.
+/// Appends the portion that begins at `first`; nothing at the end of the list.
 CUresult fetch(wire::GraphElements which, std::uint64_t of, std::uint64_t first,
                std::uint64_t& total, Elements& elements) {
   Call call;
@@ -27,13 +27,13 @@ CUresult fetch(wire::GraphElements which, std::uint64_t of, std::uint64_t first,
   return reply.ok() ? CUDA_SUCCESS : CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-/// What lies beyond the list is set to null, as the driver does.
+/// Sets the places beyond the list to null, as the driver does.
 template <class T>
 void copy(const std::vector<T>& from, T* to, std::size_t room) {
   for (std::size_t i = 0; to != nullptr && i < room; ++i) to[i] = i < from.size() ? from[i] : T{};
 }
 
-/// Where the program wants a list.
+/// The program's arrays for a list.
 struct Wanted {
   CUgraphNode* nodes;
   CUgraphNode* others = nullptr;

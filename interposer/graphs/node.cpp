@@ -1,5 +1,5 @@
-// The calls that add a node, change it or ask for its parameters. Those of one kind each go the way
-// of those for every kind. A copy that the worker cannot do goes through pageable_copy.h.
+// Calls that add a node, change it or return its parameters. The calls for one kind of node are
+// forwarded to those for all kinds. Copies of pageable memory go through pageable_copy.h.
 #include <cstring>
 
 #include "interposer/graphs/node_frame.h"
@@ -19,7 +19,7 @@ CUgraphNodeParams paramsOf(CUgraphNodeType type) {
   return params;
 }
 
-/// A structure of an earlier version is the beginning of the later one.
+/// A structure of an earlier version is a prefix of the later one.
 template <class T>
 CUgraphNodeParams kernelParams(const T& given) {
   CUgraphNodeParams params = paramsOf(CU_GRAPH_NODE_TYPE_KERNEL);
@@ -98,8 +98,8 @@ CUresult addNew(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencie
   return add(node, graph, {dependencies, nullptr, count}, params);
 }
 
-/// Both calls that change a node. `objects`: the handles before the parameters. `setPageable` does
-/// it for a copy that the worker cannot do, and says whether it is one.
+/// Both calls that change a node. `objects`: the handles before the parameters. `setPageable`
+/// changes a copy that the worker cannot do, and returns whether it is one.
 template <class SetPageable>
 CUresult change(CallNumber which, std::initializer_list<std::uint64_t> objects,
                 const CUgraphNodeParams& params, SetPageable setPageable) {

@@ -31,7 +31,7 @@ NodeMemories& memories() {
   return *instance;
 }
 
-/// As an array of pointers, in whichever form the program gave them.
+/// Parameters as an array of pointers, from either form in which the program passes them.
 CUresult pointAtParameters(CUDA_KERNEL_NODE_PARAMS_v3& kernel, NodeMemory& memory) {
   const auto handle = kernel.func != nullptr ? number(kernel.func) : number(kernel.kern);
   Kernel* const found = findKernel(handle);

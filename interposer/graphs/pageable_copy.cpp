@@ -39,7 +39,7 @@ Ended& ended() {
   return *instance;
 }
 
-/// What the host node calls, on the thread that runs host functions.
+/// Function of the host node. Runs on the thread for host functions.
 void runCopy(void* argument) {
   const Copy& copy = *static_cast<Copy*>(argument);
   const bool inside = copy.staging == nullptr;
@@ -117,7 +117,7 @@ CUresult withChild(const CUgraphNodeParams& params, Use use) {
   return status;
 }
 
-/// What is inside of a node that stands for a copy.
+/// The child graph of a node that stands for a copy.
 struct Inside {
   Copy* copy = nullptr;
   CUgraph child = nullptr;

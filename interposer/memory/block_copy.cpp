@@ -85,7 +85,7 @@ CUresult stagePiece(Staging& staging, const Block& part, Run run) {
   return status;
 }
 
-/// With memory of the program at one end. Returns when that has been read or written.
+/// A copy with memory of the program at one end. Returns when it has read or written that memory.
 CUresult stage(const Block& block, const Run& run) {
   const RelaxedCapture relaxed;
   CUresult status = CUDA_SUCCESS;

@@ -124,7 +124,7 @@ CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
   return copyDtoH(dstHost, srcDevice, ByteCount, defaultStream, true);
 }
 
-/// As natively, a copy inside the device does not block the host.
+/// A copy inside the device does not block the host, as natively.
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                          CUstream defaultStream) {
   return copyDtoD(dstDevice, srcDevice, ByteCount, defaultStream);

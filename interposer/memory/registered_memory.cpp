@@ -37,7 +37,7 @@ struct Piece {
   MovedFile moved;  ///< no file: the pages are of a file of the program's
 };
 
-/// What the worker reads of a piece (SharedMemory::Piece).
+/// A piece as the worker reads it (SharedMemory::Piece).
 struct SentPiece {
   std::uint64_t file, address, bytes, offset;
 };

@@ -8,11 +8,11 @@
 
 namespace interposer {
 
-/// As cuMemcpyHtoDAsync: returns when the source has been read; `synchronise` also waits for the
+/// Like cuMemcpyHtoDAsync, returns when it has read the source. `synchronise` also waits for the
 /// device.
 CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
                    bool synchronise);
-/// As cuMemcpyDtoH on a stream: returns when the destination has been written.
+/// Like cuMemcpyDtoH on a stream, returns when it has written the destination.
 CUresult stageDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream);
 
 }  // namespace interposer

@@ -16,7 +16,7 @@ constexpr std::uint64_t kPage = 4096;
 /// A comparison of less is faster than the question.
 constexpr std::uint64_t kLeastBytes = 128 << 10;
 
-// Of Linux 6.7: linux/userfaultfd.h and linux/fs.h.
+// From linux/userfaultfd.h and linux/fs.h of Linux 6.7.
 constexpr std::uint64_t kWriteProtectAsync = 1 << 15;  // UFFD_FEATURE_WP_ASYNC
 constexpr std::uint64_t kIsWritten = 1 << 1;           // PAGE_IS_WRITTEN
 

@@ -1,4 +1,4 @@
-// What managed variables add to every call, once the process has one: no other program pays more
+// Work that managed variables add to every call. A program without such variables pays no more
 // than one load.
 #pragma once
 

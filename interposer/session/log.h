@@ -8,7 +8,7 @@ namespace interposer {
 
 /// printf-style; one line.
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));
-/// What a driver call finds wrong with its arguments, in the words of NVIDIA's driver.
+/// Messages about wrong arguments, in the words of NVIDIA's driver.
 void logOf(const char* call, const char* sentence);
 /// A message of the worker or of its driver. The driver's have a time and a source already.
 void logFromDriver(std::string_view message);

@@ -18,7 +18,7 @@ class LogBuffer {
   /// Bytes that are kept, with a newline behind each message. The driver keeps as many.
   static constexpr std::size_t kBytes = 25'600;
 
-  /// Not destroyed: threads may log while the process ends.
+  /// Never destroyed, because threads may log while the process exits.
   static LogBuffer& instance();
 
   /// Keeps the message, and calls the program's callbacks on this thread.

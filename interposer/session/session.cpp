@@ -33,7 +33,7 @@ struct ProcessState {
   Session* session;
 };
 
-/// Not wiped: whether any ancestor of this process had opened a session.
+/// Survives a fork: whether any ancestor of this process had opened a session.
 std::atomic<bool> openedByAncestor{false};
 std::mutex openMutex;
 CUresult openResult = CUDA_ERROR_NOT_INITIALIZED;

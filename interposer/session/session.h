@@ -26,7 +26,7 @@ class Session {
   /// The session of this process; null before a successful cuInit and in a child whose parent had
   /// one.
   static Session* current();
-  /// What cuInit answers: opens the session at the first call, repeats the first answer afterwards.
+  /// Result of cuInit: opens the session at the first call, repeats the first result afterwards.
   static CUresult open();
   /// CUDA_SUCCESS when a session is open; else the error that every call but cuInit gives:
   /// CUDA_ERROR_NOT_INITIALIZED (also in a forked child), CUDA_ERROR_NOT_PERMITTED inside a host
@@ -66,7 +66,7 @@ class Session {
 
   /// Whether a stream of this process may be capturing.
   bool capturing() const { return (captures_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
-  /// What the worker says of captures: their number, and in the upper half how often it changed.
+  /// Takes the worker's number of captures. The upper half counts the changes of that number.
   void noteCaptures(std::uint64_t state);
 
  private:

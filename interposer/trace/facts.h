@@ -1,4 +1,4 @@
-// What traces know of the driver API: names and types of calls, parameters and fields. The tables
+// Names and types of calls, parameters and fields of the driver API, for traces. The tables
 // are generated (trace_facts.cpp). They refer to each other by index, and to names by their place
 // in kText.
 #pragma once
@@ -55,7 +55,7 @@ struct EnumValue {
   std::uint32_t name;
 };
 
-/// What the GPU does because of a call.
+/// Work that a call gives to the GPU.
 enum class Work : std::uint8_t { none, kernel, copy, memset };
 
 struct WorkFacts {

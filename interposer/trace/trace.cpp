@@ -62,7 +62,7 @@ class Trace {
   /// Fetches what the worker has measured, and appends everything to the file. `last`: waits for
   /// work that has not ended.
   void flush(bool last);
-  /// The program ends: prints the summary.
+  /// Prints the summary, when the program exits.
   void end();
 
  private:
@@ -90,7 +90,7 @@ class Trace {
   std::uint64_t lost_ = 0;
 };
 
-/// Not destroyed: threads may call while the process ends.
+/// Never destroyed, because threads may call while the process exits.
 std::atomic<Trace*> trace{nullptr};
 
 /// The trace of this process. Call it only if calls are recorded.
@@ -136,7 +136,7 @@ void Trace::noteKernels(const CallFacts& facts, const std::uint64_t* arguments) 
   }
 }
 
-/// Of a kernel or function. Locks.
+/// Name of a kernel or function. Takes the lock.
 std::string Trace::nameOf(wire::HandleKind kind, std::uint64_t handle) {
   if (kind != wire::HandleKind::kernel && kind != wire::HandleKind::function) return {};
   {

@@ -222,7 +222,7 @@ function refusal({ method = 'GET', path }: ApiRequest, status: number, answer: s
   try {
     said = (JSON.parse(answer) as { message?: string }).message ?? answer;
   } catch {
-    // What a proxy in between answers is no JSON, and told as it is.
+    // The answer of a proxy in between is no JSON, and is shown unchanged.
   }
   return new ApiError(
     `The API server refused to ${method} ${path} (${status}): ${said.slice(0, 1000).trim()}`,

@@ -22,7 +22,7 @@ export interface ContainerRequest {
   readonly cores: number | undefined;
   readonly policy: Policy | undefined;
   readonly mode: SharingMode | undefined;
-  /** What its programs write to their standard error at their end. */
+  /** The report that its programs write to standard error when they exit. */
   readonly trace: TraceMode | undefined;
 }
 

@@ -6,7 +6,7 @@ type Output = (typeof OUTPUTS)[number];
 export const SORT_FIELDS = ['name', 'memory', 'time', 'slots', 'state'] as const;
 export type SortField = (typeof SORT_FIELDS)[number];
 
-/** What the command shows. */
+/** The objects that the command shows. */
 type Request =
   | { readonly what: 'pods' | 'nodes'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string };

@@ -53,10 +53,10 @@ export interface Owner {
   readonly container: string;
 }
 
-/** Content of allocation.json. */
-/** What programs write to their standard error at their end: a table of calls and GPU work. */
+/** `summary`: programs write a table of calls and GPU work to standard error when they exit. */
 export type TraceMode = 'summary';
 
+/** Content of allocation.json. */
 export interface AllocationSpecification {
   readonly version: 1;
   /** 16 lowercase hexadecimal digits, random. */

@@ -89,7 +89,7 @@ static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is
 /// more than the gap, because a context switch takes some 0.1 ms.
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 
-/// The same while threads that waited at the gate have not entered yet.
+/// The same, while threads that waited at the gate have not entered yet.
 inline constexpr std::uint64_t kLateNanoseconds = 2'000'000;
 
 /// Duration of a wake-up. A thread that waits for a handover spins for this time before it, because

@@ -39,7 +39,7 @@ class Arena {
   std::uint64_t allocate(Device* device, std::size_t bytes, Sharing sharing = Sharing::none);
   void release(std::uint64_t address);
 
-  /// Where an allocation lies in a memory file.
+  /// Place of an allocation in a memory file.
   struct Place {
     int file;  ///< a new descriptor, which the caller owns
     std::uint64_t offset;

@@ -99,7 +99,7 @@ CUresult end(Stream& stream, CUgraph* phGraph) {
   return CUDA_SUCCESS;
 }
 
-/// Where the results of cuStreamGetCaptureInfo go; all but the status may be null.
+/// Destinations of cuStreamGetCaptureInfo's results. All except the status may be null.
 struct Answer {
   CUstreamCaptureStatus* status;
   cuuint64_t* id = nullptr;

@@ -11,7 +11,7 @@ namespace simulator {
 /// The kinds of memory that a copy accepts on one side.
 enum class Side { device, host, any, array };
 
-/// Where a copy begins in an array.
+/// Start of a copy in an array.
 struct ArrayPlace {
   CUarray array = nullptr;
   std::size_t x = 0, y = 0, z = 0;

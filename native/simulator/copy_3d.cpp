@@ -20,7 +20,7 @@ struct Volume {
   std::size_t x, y, z, pitch, height;
 };
 
-/// Where one side lies: its first byte, and the distances of its rows and layers.
+/// Layout of one side: its first byte, and the distances of its rows and layers.
 struct Place {
   std::uint64_t address = 0;
   std::size_t pitch = 0, layer = 0;

@@ -16,7 +16,7 @@ CUresult copyVolume(const CUDA_MEMCPY3D& request, CUstream hStream, bool synchro
   });
 }
 
-/// The same copy with one layer.
+/// Converts to a copy with one layer.
 CUDA_MEMCPY3D volumeOf(const CUDA_MEMCPY2D& plane) {
   CUDA_MEMCPY3D volume{};
   volume.srcXInBytes = plane.srcXInBytes;
@@ -44,7 +44,7 @@ CUresult copyPlane(const CUDA_MEMCPY2D* pCopy, CUstream hStream, bool synchronou
                           : copyVolume(volumeOf(*pCopy), hStream, synchronous);
 }
 
-/// The same copy without the contexts of its sides.
+/// Drops the contexts of both sides.
 CUDA_MEMCPY3D volumeOf(const CUDA_MEMCPY3D_PEER& peer) {
   CUDA_MEMCPY3D volume{};
   volume.srcXInBytes = peer.srcXInBytes;
@@ -89,7 +89,7 @@ CUresult copyPeers(const CUDA_MEMCPY3D_PEER& request, CUstream hStream, bool syn
     if (status == CUDA_SUCCESS) status = describe(volumeOf(request), copy);
     if (status != CUDA_SUCCESS || !synchronous)
       return status == CUDA_SUCCESS ? submit(copy, stream, false) : status;
-    // As cuMemcpyPeer: follows the work of the contexts involved, and precedes later work.
+    // Like cuMemcpyPeer, follows the earlier work of both contexts and precedes their later work.
     status = refusedInCapture(stream);
     if (status != CUDA_SUCCESS) return status;
     for (Context* peer : peers) {

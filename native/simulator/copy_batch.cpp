@@ -11,7 +11,7 @@ using namespace simulator;
 
 namespace {
 
-/// What failIdx says if no single copy is the reason.
+/// Value of failIdx if no single copy is the reason.
 constexpr std::size_t kNoCopy = std::numeric_limits<std::size_t>::max();
 
 struct Member {

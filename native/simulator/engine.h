@@ -100,7 +100,7 @@ std::unique_ptr<Program> compile(std::span<const std::string_view> texts, Compil
 /// Why a text cannot be linked; CUDA_SUCCESS if it can, up to names that it does not define.
 /// @param defined receives the names that no other text may define
 CompileError checkText(std::string_view text, std::vector<std::string>& defined);
-/// What an H200 answers to a name that several texts define.
+/// Result of an H200 for a name that several texts define.
 CompileError definedAgain(std::string_view name);
 
 struct Launch {
@@ -120,7 +120,7 @@ struct Output {
   std::function<void(std::string_view)> assertion;
 };
 
-/// What the functions of CUDA's device runtime ask the driver on behalf of a kernel. Thread-safe.
+/// Services of the driver for CUDA's device runtime, which a kernel calls. Thread-safe.
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;

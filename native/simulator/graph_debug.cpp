@@ -24,7 +24,7 @@ std::string dimensions(const std::array<unsigned, 3>& size) {
   return std::to_string(size[0]) + "," + std::to_string(size[1]) + "," + std::to_string(size[2]);
 }
 
-/// What a node does, one line each; `verbose`: with its parameters.
+/// Describes a node in lines. `verbose` adds its parameters.
 struct Label {
   unsigned flags;
 

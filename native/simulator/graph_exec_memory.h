@@ -1,4 +1,4 @@
-// What a launch of an executable graph does with the memory of its nodes. Guarded by graphMutex().
+// Memory of the nodes of an executable graph during its launches. Guarded by graphMutex().
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@
 namespace simulator {
 namespace {
 
-/// What all graphs hold of a device. Thread-safe.
+/// Memory of a device that all graphs hold together. Thread-safe.
 class Account {
  public:
   bool charge(Device& device, std::size_t bytes) {

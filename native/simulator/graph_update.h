@@ -1,4 +1,4 @@
-// What may change in an executable graph.
+// Changes that are allowed in an executable graph.
 #pragma once
 
 #include "native/simulator/graph_exec.h"

@@ -1,4 +1,4 @@
-// What nodes of each type do, and the checks of their parameters.
+// The work of each type of node, and checks of its parameters.
 #include "native/simulator/graph_work.h"
 
 #include <array>

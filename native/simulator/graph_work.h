@@ -1,4 +1,4 @@
-// What a graph's node does: one struct for each supported type of node.
+// The work of a graph's node: one struct for each supported type.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct KernelWork {
   std::vector<std::byte> parameters;
   bool packed = false;  ///< the program gave `parameters` as one buffer
   std::map<int, CUlaunchAttributeValue> attributes;
-  /// What the program reads after cuGraphKernelNodeGetParams: `kernelParams` or `extra`.
+  /// Arrays that the program reads after cuGraphKernelNodeGetParams: `kernelParams` or `extra`.
   std::vector<void*> view;
   std::size_t packedBytes = 0;
 
@@ -90,7 +90,7 @@ CUresult makeWork(const CUgraphNodeParams& parameters, Work& work);
 /// Gives a node new parameters. It keeps its launch attributes and its context.
 /// CUDA_ERROR_INVALID_VALUE if the types differ.
 CUresult replaceWork(Work& work, Work made);
-/// What a node runs on the GPU or on the host; empty for nodes that only order others.
+/// Work that a node runs on the GPU or on the host; empty for a node that only orders others.
 std::function<void()> runnable(const Work& work);
 /// The last check before a graph becomes executable.
 CUresult checkWork(const Work& work);

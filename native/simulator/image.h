@@ -40,7 +40,7 @@ struct Image {
   ImageFormat format{};
   unsigned channels = 1;
   std::vector<ImageLevel> levels;
-  /// It lies in memory that the program may free before a kernel reads it, so accesses are checked.
+  /// Linear memory that the program may free before a kernel reads it, so accesses are checked.
   bool inMemory = false;
 
   unsigned elementBytes() const { return format.bytes * channels; }

@@ -6,7 +6,7 @@
 namespace simulator {
 namespace {
 
-/// As with the real driver, the pointer itself holds the number.
+/// The pointer itself holds the number, as with the real driver.
 std::size_t numberIn(const void* value) {
   return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(value) & 0xffffffff);
 }

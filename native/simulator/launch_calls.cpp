@@ -14,7 +14,7 @@ using namespace simulator;
 
 namespace {
 
-/// What a launch has beside its request.
+/// Properties of a launch that its request lacks.
 struct Extras {
   std::map<int, CUlaunchAttributeValue> attributes;
   CUevent completed = nullptr;  ///< an event to record when the kernel has ended

@@ -107,7 +107,7 @@ CUresult onKernel(CUkernel handle, Body&& body) {
   });
 }
 
-/// As with the real driver, errors in the image appear when its content is first queried.
+/// Errors in the image appear when its content is first queried, as with the real driver.
 CUresult load(CUlibrary* handle, const void* code, const JitOptions& options) {
   if (handle == nullptr || code == nullptr || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::string> texts;

@@ -27,7 +27,7 @@ void synchronizeAll();
 
 /// Whether a copy may access [address, address + bytes): it lies inside one allocation.
 bool insideAllocation(std::uint64_t address, std::size_t bytes);
-/// The same for what it writes: registered host memory may be read-only.
+/// The same for a destination: registered host memory may be read-only.
 bool insideWritable(std::uint64_t address, std::size_t bytes);
 
 }  // namespace simulator

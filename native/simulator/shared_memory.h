@@ -17,7 +17,7 @@ struct Pool;
 /// The device with this index among all simulated GPUs; null if this process does not see it.
 Device* deviceWithIndex(int index);
 
-/// What names exported memory to other processes; the content of a CUipcMemHandle, and of
+/// Name of exported memory for other processes; the content of a CUipcMemHandle, and of
 /// CUmemPoolPtrExportData.
 struct ExportedMemory {
   static constexpr std::uint32_t kMagic = 0x4d504953;

@@ -1,4 +1,4 @@
-// What a capture does with streams: their calls become nodes, and events join other streams to it.
+// Streams in a capture: their calls become nodes, and events join other streams to the capture.
 #pragma once
 
 #include <functional>

@@ -125,7 +125,7 @@ function handles(call: Call, types: TypeTable): Parameter[] {
   );
 }
 
-/** What a blocking call waits for. */
+/** The object that a blocking call waits for. */
 function handleParameter(call: Call, types: TypeTable): Parameter | undefined {
   return call.parameters.find(
     ({ type, direction }) => direction === 'value' && types.handleKind(type),

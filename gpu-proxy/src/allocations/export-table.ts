@@ -27,8 +27,8 @@ const MARKS = 240;
 const OWNER_MARK = 2;
 
 /**
- * What the workers of an allocation export to each other. Each worker marks the entries that it
- * holds; gpu-proxy clears the marks of a worker after its exit.
+ * Memory and events that workers of an allocation export to each other. Each worker marks the
+ * entries that it holds; gpu-proxy clears the marks of a worker after its exit.
  */
 export class ExportTable {
   readonly #fd: number;

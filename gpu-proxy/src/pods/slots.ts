@@ -4,7 +4,7 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { contextsAside } from '../allocations/admission.js';
 
-/** With less, not even a small model's kernels load. */
+/** Bytes. With less, not even the kernels of a small model load. */
 const LEAST_SLOT_MEMORY = 64 * 2 ** 20;
 
 export interface SlotSettings {
@@ -13,8 +13,8 @@ export interface SlotSettings {
 }
 
 /**
- * What one slot of a GPU holds: each may be an allocation of its own, which has a context beside
- * its quota.
+ * Bytes of GPU memory in one slot. Each slot may be an allocation of its own, which needs a context
+ * beside its quota.
  */
 export function slotMemory(gpu: GpuRecord, { slotsPerGpu, warmWorkers }: SlotSettings): number {
   const contexts = (slotsPerGpu + contextsAside(gpu, warmWorkers(gpu))) * gpu.contextMemory;

@@ -6,8 +6,8 @@ import { nameOf } from './container-request.js';
 import { type Holders, isHolder } from './pod-resources.js';
 
 /**
- * What must fit together: who connects, what the API server says of its pod, and what the kubelet
- * says of the slots.
+ * Three sources that must agree: the identity of the process that connects, the pod in the API
+ * server, and the kubelet's list of slots.
  */
 interface TenantEvidence {
   readonly peer: ContainerIdentity;
@@ -80,7 +80,7 @@ function idsOf({ containerID, lastState, state }: V1ContainerStatus): (string | 
   return [containerID, state?.terminated?.containerID, lastState?.terminated?.containerID];
 }
 
-/** Those that run to an end and ask for exactly so many slots. */
+/** Init containers, except sidecars, that request exactly this number of slots. */
 export function endingInitContainers({ spec }: V1Pod, slots: number): string[] {
   const ending = (spec?.initContainers ?? []).filter(
     ({ restartPolicy }) => restartPolicy !== 'Always',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Kubectl } from '../kubectl.js';
 
-/** What one call prints. With an error it exits with 1. */
+/** Output of one call. With an error it exits with 1. */
 export interface Answer {
   readonly output?: string;
   readonly warning?: string;

@@ -1,4 +1,4 @@
-// What the workers of an allocation share with each other, in one file that all of them map. A
+// Table of what workers of an allocation export to each other, in a file that all of them map. A
 // program knows an entry by its token, which means nothing outside of its allocation. The proxy
 // clears the marks of a dead worker (gpu-proxy/src/allocations/export-table.ts).
 #pragma once

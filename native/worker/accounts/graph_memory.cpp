@@ -93,7 +93,7 @@ void GraphMemory::trim() {
   settleAll();
 }
 
-/// What the driver says that it has reserved for graphs on the device.
+/// Memory that the driver has reserved for graphs on the device, by its own figure.
 std::uint64_t GraphMemory::held(CUdevice device) const {
   cuuint64_t bytes = 0;
   driver_.cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);

@@ -12,7 +12,7 @@ namespace worker {
 
 class ImageAccount {
  public:
-  /// Of a session, bytes.
+  /// Bytes of code that a session has without a charge.
   static constexpr std::uint64_t kProvided = std::uint64_t{8} << 20;
 
   explicit ImageAccount(Quota& quota) : quota_(quota) {}

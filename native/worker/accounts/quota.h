@@ -28,7 +28,7 @@ class Quota {
 
   /// 0: no limit. Bytes.
   std::uint64_t limit() const { return limit_; }
-  /// What the workers of the allocation export to each other.
+  /// Exports between the workers of the allocation.
   ExportTable exports;
   /// Bytes that all workers of the allocation hold, exported memory of dead workers included.
   std::uint64_t used() const;

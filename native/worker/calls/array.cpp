@@ -74,7 +74,7 @@ std::uint64_t statedBytes(const Thread& thread, const Calls& calls) {
   return status == CUDA_SUCCESS && required.size > 0 ? required.size : ~std::uint64_t{0};
 }
 
-/// What the array takes. The program maps memory into some kinds of arrays itself; these need page
+/// Memory of an array. The program maps memory into some kinds of arrays itself; these need page
 /// tables, of 4 KiB for 2 MiB at most.
 template <class Calls>
 std::uint64_t bytesOf(const Thread& thread, const Calls& calls) {

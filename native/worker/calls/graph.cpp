@@ -275,7 +275,7 @@ CUresult cuGraphExecDestroy(Thread& thread, CUgraphExec hGraphExec) {
   return status;
 }
 
-/// What the launch took of the GPU's memory for the graph's memory nodes is charged at once.
+/// Charges at once the GPU memory that the launch took for the graph's memory nodes.
 CUresult cuGraphLaunch(Thread& thread, CUgraphExec hGraph, CUstream hStream) {
   const CUresult status = thread.driver.cuGraphLaunch(hGraph, hStream);
   thread.noteLaunch(hStream);

@@ -7,7 +7,7 @@ namespace worker {
 
 namespace {
 
-/// Of one registration: a range of mappings of several files is rare.
+/// Limit on the files of one registration. A range over mappings of several files is rare.
 constexpr std::size_t kMaxPieces = 1024;
 constexpr unsigned kRegistrationFlags =
     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;

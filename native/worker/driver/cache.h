@@ -7,11 +7,11 @@
 
 namespace worker {
 
-/// What CUDA_CACHE_PATH is; its number is kCacheDirectory of descriptors.h.
+/// Value of CUDA_CACHE_PATH; its number is kCacheDirectory of descriptors.h.
 inline constexpr const char* kCachePath = "/proc/self/fd/5";
 
-/// What CUDA_CACHE_MAXSIZE is, in bytes: the driver removes what it has not used for the longest
-/// time. gpu-proxy ends sessions that exceed it.
+/// Value of CUDA_CACHE_MAXSIZE in bytes: the driver removes entries that were not used for the
+/// longest time. gpu-proxy ends sessions that exceed it.
 inline constexpr const char* kCacheBytes = "1073741824";
 
 /// Points the path to this directory; empty: to one that stores nothing. Returns a sentence on

@@ -1,4 +1,4 @@
-// What the client is told about the devices that it may use.
+// Description for the client of the devices that it may use.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, CUresult& st
 /// Cuts the memory of each to `limit`, in bytes; 0 leaves it.
 void limitMemory(std::vector<wire::DeviceInfo>& devices, std::uint64_t limit);
 
-/// As nvidia-smi writes it: GPU-xxxxxxxx-xxxx-….
+/// In the format of nvidia-smi: GPU-xxxxxxxx-xxxx-….
 std::string uuidText(const std::uint8_t (&uuid)[16]);
 
 }  // namespace worker

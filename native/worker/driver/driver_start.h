@@ -9,7 +9,7 @@
 
 namespace worker {
 
-/// A driver that is up, or why there is none.
+/// A loaded driver, or the reason why there is none.
 struct DriverStart {
   CUresult status = CUDA_SUCCESS;  ///< what the program's cuInit answers
   std::string sentence;            ///< when that is an error

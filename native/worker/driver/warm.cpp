@@ -25,8 +25,8 @@ std::vector<wire::AddressRange> reserveWindows() {
   return reserved;
 }
 
-/// Moves the files to their fixed descriptors. Those are open already, so no file of the packet has
-/// the number of one.
+/// Moves the files to their fixed descriptors. These are in use already, so no file of the packet
+/// has such a number.
 void takePlaces(const std::vector<int>& files) {
   constexpr std::array kPlaces = {kConnection, kReport, STDERR_FILENO};
   for (std::size_t i = 0; i < kFiles; ++i) {

@@ -111,7 +111,7 @@ class Backlog {
     std::size_t unknown = 0;
   };
 
-  /// What has been running for longest, and since when.
+  /// The work that has been running for longest, and its start.
   struct Head {
     std::uint64_t guess, since;
   };

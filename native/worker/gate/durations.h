@@ -8,7 +8,7 @@
 
 namespace worker {
 
-/// What work of one kind is known by: its function, grid, sizes, mixed into one number.
+/// Key of a kind of work: a hash of its function, grid and sizes.
 inline std::uint64_t shapeOf(std::initializer_list<std::uint64_t> parts) {
   std::uint64_t shape = 0x9e3779b97f4a7c15;
   for (const std::uint64_t part : parts) {
@@ -25,7 +25,7 @@ class Durations {
   using Index = std::uint16_t;
   static constexpr std::uint32_t kUnknown = 0;
 
-  /// Where the shape's duration stands; unknown when it has not been seen lately.
+  /// Entry of the shape's duration; unknown if it has not been seen lately.
   Index find(std::uint64_t shape) {
     const std::size_t set = shape % kSets;
     const auto tag = static_cast<std::uint32_t>(shape >> 32);

@@ -204,7 +204,7 @@ class Gate::Pass {
   }
   /// The same, for work that a capture took: it does not run.
   void leaveUnmeasured() { measured_ = perThread_ = false, leave(); }
-  /// What work was submitted to, if it is measured.
+  /// Whether the submitted work is measured, and its stream.
   bool measures() const { return measured_; }
   CUstream stream() const { return stream_; }
   /// The current context has changed, and the default streams with it.

@@ -1,4 +1,4 @@
-// What the worker uses of NVML's interface, which needs no header of NVIDIA's: the layouts are
+// The part of NVML's interface that the worker uses, without NVIDIA's header: the layouts are
 // those of driver 510 and newer.
 #pragma once
 

@@ -168,7 +168,7 @@ void VettedImage::addCubin(std::span<const std::byte> part) {
   addContained(part);
 }
 
-/// What the simulated driver links is machine code that holds fat binaries. All of them are loaded.
+/// The simulated driver links to machine code that holds fat binaries. All of them are loaded.
 void VettedImage::addContained(std::span<const std::byte> part) {
   const auto add = [&](std::span<const std::byte> fatbin) {
     ImageFacts facts = addFatbin(fatbin);

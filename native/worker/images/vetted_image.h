@@ -13,8 +13,8 @@
 
 namespace worker {
 
-/// What is known of an image before it is loaded. Of the entries of a fat binary, which are
-/// alternatives, the most.
+/// Facts about an image before it is loaded. For the entries of a fat binary, which are
+/// alternatives, the maximum.
 struct ImageFacts {
   std::uint64_t memory = 0;  ///< bytes of device memory: code of machine code, constants, variables
   bool mayPrint = false;     ///< it names the device's printf

@@ -1,4 +1,4 @@
-// What a worker gives up before it serves a client, which it does not trust.
+// Rights that a worker gives up before it serves a client, which it does not trust.
 #pragma once
 
 #include <sys/types.h>

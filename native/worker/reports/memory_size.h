@@ -6,7 +6,7 @@
 
 namespace worker {
 
-/// As gpu-proxy writes it: `512 MiB`, `1.5 GiB`, `100 bytes`.
+/// In the format of gpu-proxy: `512 MiB`, `1.5 GiB`, `100 bytes`.
 std::string formatMemorySize(std::uint64_t bytes);
 
 }  // namespace worker

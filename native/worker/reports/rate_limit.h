@@ -6,7 +6,7 @@
 
 namespace worker {
 
-/// Of one kind of report. Thread-safe.
+/// Rate limit of one kind of report. Thread-safe.
 class RateLimit {
  public:
   using Clock = std::chrono::steady_clock;

@@ -21,13 +21,13 @@ struct HostFunction {
   std::uint64_t userData;  ///< of the client
 };
 
-/// Of all sessions of the process. Thread-safe. Entries stay, and there are at most 65,535: one for
+/// Table of the process for all its sessions. Thread-safe. Entries stay. At most 65,535: one for
 /// each function, and one for each argument that is no address.
 class HostFunctions {
  public:
   static HostFunctions& instance();
 
-  /// What the driver shall give runInClient(); null if there are too many functions.
+  /// Argument for runInClient(); null if there are too many functions.
   void* argumentFor(Session& session, std::uint64_t function, std::uint64_t userData);
   /// The function of such an argument.
   HostFunction find(const void* argument) const;
@@ -40,8 +40,8 @@ class HostFunctions {
   std::vector<HostFunction> entries_;
 };
 
-/// What the driver calls for such an argument: runs the function in the client, and returns when it
-/// has returned.
+/// The driver calls this with such an argument. Runs the function in the client, and returns when
+/// it has returned.
 void runInClient(void* argument);
 
 }  // namespace worker

@@ -1,4 +1,4 @@
-// What this worker exports to other workers of its allocation, and what it has opened of theirs.
+// Memory and events that this worker exports to workers of its allocation, or opened from them.
 #pragma once
 
 #include <array>

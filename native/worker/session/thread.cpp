@@ -111,7 +111,7 @@ void Thread::leaveTurn(bool submitted) {
   ticket_ = 0;
 }
 
-/// What a capture takes does not run, so nobody waits for it. Markers are not traced.
+/// Captured work does not run, so nobody waits for it. Markers are not traced.
 void Thread::awaitWindowOrCapture(Window window, CUstream stream, std::uint64_t bytes,
                                   std::initializer_list<std::uint64_t> shape) {
   if (isCaptured(stream)) return;

@@ -15,7 +15,7 @@ namespace worker {
 /// Thread-safe.
 class Uses {
  public:
-  /// What one thread of the worker uses.
+  /// Objects that one thread of the worker uses.
   class Slot {
    public:
     explicit Slot(Uses& uses);

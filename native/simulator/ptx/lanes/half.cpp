@@ -172,7 +172,7 @@ struct Tanh {
   }
 };
 
-/// As `F`, for one number (D is u16) or for two in one register.
+/// Like `F`, for one number (D is u16) or for two in one register.
 template <class F, class N>
 struct Of {
   template <class D, class... T>

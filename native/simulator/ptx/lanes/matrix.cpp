@@ -210,7 +210,7 @@ constexpr unsigned kRowBytes = 16;
 
 u32 lanesWithRows(const Operation* op) { return op->width == 4 ? ~0u : (1u << 8 * op->width) - 1; }
 
-/// Where element e of a lane's register is: the row's lane, and the place in the row.
+/// Place of element e of a lane's register: the row's lane, and the index in the row.
 struct Corner {
   unsigned row, column;
 };

@@ -31,8 +31,8 @@ namespace simulator::ptx::SIMULATOR_LANES {
   FOR_LANES(i) address[i] = (mask >> i) & 1 ? address[i] : any;
 }
 
-/// What all lanes of a set of offsets stay below, if the result fits into `limit`: cheaper than the
-/// highest one, and rarely different.
+/// Whether accesses fit into `limit`, by an upper bound of the lanes' offsets: cheaper than their
+/// maximum, and rarely different.
 [[gnu::always_inline]] inline bool within(u64 together, u64 bytes, u64 limit) {
   return together < limit && bytes <= limit - together;
 }

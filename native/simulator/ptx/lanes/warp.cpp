@@ -1,4 +1,4 @@
-// What lanes tell each other: shuffles, votes, matches, reductions. Values lie in Warp::exchange,
+// Exchange between lanes: shuffles, votes, matches, reductions. Values lie in Warp::exchange,
 // put there by convergeMembers(); Warp::participants are the lanes of the complete group, of which
 // `mask` is the part at this place.
 #include "native/simulator/ptx/lanes/lanes.h"

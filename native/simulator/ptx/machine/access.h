@@ -7,7 +7,7 @@
 
 namespace simulator::ptx {
 
-/// What a checked operation does, packed into Operation::detail.
+/// Kind and size of a checked operation, packed into Operation::detail.
 struct Access {
   enum class Kind : std::uint8_t { Load, Store, Atomic, Copy };
   Kind kind = Kind::Load;

@@ -8,7 +8,7 @@
 
 namespace simulator::ptx {
 
-/// What an operation does with the memory at an address. Registered host memory may be read-only.
+/// Whether an operation writes to an address. Registered host memory may be read-only.
 enum class Use : std::uint8_t { read, write };
 
 bool misaligned(Warp& warp, const Operation* op);

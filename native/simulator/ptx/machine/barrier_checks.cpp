@@ -1,5 +1,4 @@
-// What the check of barriers looks for, and how barriers order the accesses that the check of races
-// sees.
+// The check of barriers, and the order that barriers give to accesses in the check of races.
 #include <bit>
 
 #include "native/simulator/ptx/machine/checks.h"
@@ -9,14 +8,14 @@
 namespace simulator::ptx {
 namespace {
 
-/// Of all barriers of a launch at which knowledge is gathered: by block and number; clusters by
-/// their first block.
+/// Key of a barrier in a launch: block and number. The key of a cluster's barrier has its first
+/// block.
 std::uint64_t meetingOf(const Block& block, unsigned id) { return block.index << 8 | id; }
 std::uint64_t clusterMeeting(const Block& block) { return block.cluster.front()->index << 8 | 255; }
 
 unsigned firstOf(std::uint32_t lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
 
-/// Where lanes of this warp wait at the barrier, apart from those at `op`.
+/// Places other than `op` at which lanes of this warp wait at the barrier.
 const Split* elsewhere(const Warp& w, std::uint32_t id, const Operation* op) {
   for (std::uint32_t i = 0; i < w.splitCount; ++i) {
     const Split& split = w.splits[i];

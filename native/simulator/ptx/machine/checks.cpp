@@ -50,7 +50,7 @@ std::uint64_t windowOf(Space space) {
   return space == Space::Param ? kParameterWindow : 0;
 }
 
-/// What one lane touches: where the program says, and where that is in this process.
+/// An access of one lane: the program's address, and the address in this process.
 struct Touch {
   std::uint64_t generic = 0;
   std::uint8_t* host = nullptr;

@@ -29,7 +29,7 @@ struct Checks {
   bool accesses() const { return races || memory; }
 };
 
-/// What the variable says; read once.
+/// Checks that the environment variable names; read once.
 const Checks& checks();
 
 /// Runs `inner` after (stores: with) the checks.

@@ -29,7 +29,7 @@ const Operation* clusterBarrierWait(Warp& w, const Operation* op, std::uint32_t 
 enum class Exchange : std::uint8_t { Nothing, Word, TwoWords, Predicate };
 const Operation* convergeMembers(Warp& w, const Operation* op, std::uint32_t mask);
 
-/// Where dynamic shared memory begins, for functions that several kernels call.
+/// Start of dynamic shared memory, for functions that several kernels call.
 const Operation* dynamicSharedAddress(Warp& w, const Operation* op, std::uint32_t mask);
 
 // special.cpp

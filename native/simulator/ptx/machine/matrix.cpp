@@ -16,7 +16,7 @@ MatrixAccess accessOf(const Operation* op) {
   return std::bit_cast<MatrixAccess>(words);
 }
 
-/// As hostAddress(); `known` is the allocation that was found last.
+/// Like hostAddress(). `known`: the allocation that was found last.
 void* hostAddressIn(Warp& w, Range& known, unsigned lane, std::uint64_t address,
                     std::uint64_t bytes, Use use) {
   if (address >= known.begin && address + bytes <= known.end)

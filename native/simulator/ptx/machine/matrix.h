@@ -9,7 +9,7 @@
 
 namespace simulator::ptx {
 
-/// What a matrix is made of. B1 stands for words of 32 bits.
+/// Element types of a matrix. B1: words of 32 bits.
 enum class Element : std::uint8_t {
   None,
   F16,

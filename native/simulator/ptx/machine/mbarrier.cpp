@@ -9,7 +9,7 @@
 namespace simulator::ptx {
 namespace {
 
-/// What our mbarrier keeps in its 64 opaque bits. Programs compare a phase with the one before it
+/// Layout of the 64 opaque bits of our mbarrier. Programs compare a phase with the one before it
 /// at most.
 struct Object {
   std::uint64_t expected : 20;

@@ -1,4 +1,4 @@
-// What one host thread needs to run blocks of a launch, and the blocks that it holds.
+// State of a host thread that runs blocks of a launch, with the blocks that it holds.
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ struct Run {
   void deliver();
   void fail(CUresult code);
   bool stopped() const { return family.stopped(); }
-  /// What its threads gave to streams.
+  /// Work that its threads gave to streams.
   Children& children();
 
   std::mutex childrenMutex;
@@ -67,7 +67,7 @@ struct Run {
 /// Runs a grid to its end, with all that it launches. A fault ends the family.
 void runGrid(Family& family, const Launch& launch, unsigned depth);
 
-/// Where in the grid the block with this number is.
+/// Coordinates in the grid of the block with this number.
 std::array<std::uint32_t, 3> blockPosition(const Run& run, std::uint64_t number);
 
 struct Barrier {
@@ -95,7 +95,7 @@ struct Block {
   std::size_t localMapped = 0;
   std::uint32_t clusterArrived = 0;  ///< lanes at the cluster's barrier, in
   std::uint32_t clusterPhase = 0;    ///< this turn of it
-  /// Of each thread: what cudaGetLastError answers. Empty: no call failed.
+  /// Result of cudaGetLastError for each thread. Empty: no call failed.
   std::vector<std::uint32_t> runtimeErrors;
 
   ~Block();

@@ -18,7 +18,7 @@ struct Operation;
 /// warp must be rescheduled.
 using Handler = const Operation* (*)(Warp&, const Operation*, std::uint32_t mask);
 
-/// Where an operand lies: a byte offset into the frame's registers or, with the top bit, into the
+/// Place of an operand: a byte offset into the frame's registers or, with the top bit, into the
 /// function's constants. Every register holds 32 lanes side by side; a predicate is 32 bits.
 using Slot = std::uint32_t;
 inline constexpr Slot kConstantBank = 1u << 31;
@@ -26,8 +26,8 @@ inline constexpr Slot kConstantBank = 1u << 31;
 struct Operation {
   static constexpr std::uint32_t kNoGuard = ~0u;
   static constexpr unsigned kSlots = 8;
-  /// By habit: 0 is the result, 1 to 3 the sources; memory operations use 0 to 3 for values, 4 for
-  /// the address.
+  /// Convention: 0 is the result, 1 to 3 the sources; memory operations use 0 to 3 for values, 4
+  /// for the address.
   static constexpr unsigned kAddress = 4, kSecondResult = 5, kMembers = 6, kExtra = 7;
   enum Flag : std::uint8_t {
     kEvenWithoutLanes = 1,  ///< runs although its guard leaves no lane: branches

@@ -97,8 +97,8 @@ void Races::access(Warp& w, unsigned lane, const Operation* op, const Access& ac
   }
 }
 
-/// Of the reads that nothing has ordered yet, two stay: of different threads, of different warps
-/// where there are such.
+/// Keeps two of the reads that are not ordered yet: of different threads, of different warps
+/// if possible.
 void Races::remember(Cell& cell, const Entry& now, const Races& races, const Thread& thread) {
   if (now.writes) {
     cell.write = now;

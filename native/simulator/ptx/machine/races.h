@@ -74,7 +74,7 @@ class Races {
   /// `into` with everything that `from` has; the same object when that is nothing new.
   static std::shared_ptr<const Known> merged(const std::shared_ptr<const Known>& into,
                                              const std::shared_ptr<const Known>& from);
-  /// What the lanes know, and how far they are themselves.
+  /// Merges what the lanes know, and adds their own progress.
   std::shared_ptr<const Known> withThemselves(Warp& w, std::uint32_t mask);
   void tick(Warp& w, std::uint32_t mask);
 

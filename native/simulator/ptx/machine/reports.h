@@ -1,4 +1,4 @@
-// What the checks of one launch have found, in words.
+// Reports of the checks of one launch, as text.
 #pragma once
 
 #include <cstdint>

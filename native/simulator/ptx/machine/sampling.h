@@ -1,4 +1,4 @@
-// What a texture gives at a point: addressing, filtering and conversion, as the CUDA C++
+// The value of a texture at a point: addressing, filtering and conversion, as the CUDA C++
 // Programming Guide's appendix on texture fetching defines them.
 #pragma once
 

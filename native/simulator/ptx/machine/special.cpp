@@ -141,7 +141,7 @@ std::size_t axis(int number, Special first) {
   return static_cast<std::size_t>(number - static_cast<int>(first));
 }
 
-/// What is the same for all lanes of a warp.
+/// Special registers that are the same for all lanes of a warp.
 std::uint64_t uniformValue(Warp& w, int number) {
   const Block& block = *w.block;
   const Run& run = *block.run;

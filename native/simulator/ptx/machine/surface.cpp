@@ -13,7 +13,7 @@
 namespace simulator::ptx {
 namespace {
 
-/// Where an access goes: an address, or nowhere.
+/// Target of an access: an address, or none.
 struct Target {
   std::uint8_t* address = nullptr;  ///< null: reads give 0, writes have no effect
   CUresult fault = CUDA_SUCCESS;

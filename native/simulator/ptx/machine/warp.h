@@ -50,7 +50,7 @@ struct Split {
 };
 
 struct Warp {
-  // What operations touch most.
+  // The members that operations use most.
   std::uint8_t* bank[2];
   std::uint32_t active;       ///< lanes that run now
   std::uint32_t carry;        ///< CC.CF of each lane
@@ -85,7 +85,7 @@ struct Warp {
   std::uint32_t splitCount;
   std::array<Split, kLanes> splits;
 
-  // What lanes bring to a .sync operation.
+  // Operands of the lanes in a .sync operation.
   std::uint32_t participants;  ///< lanes of the group that is now complete
   alignas(64) std::uint64_t exchange[kLanes];
   alignas(64) std::uint32_t members[kLanes];

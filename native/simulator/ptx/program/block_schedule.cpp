@@ -15,7 +15,7 @@ constexpr std::size_t kLookahead = 128;
 
 enum class Order { Free, Load, Fixed };
 
-/// What else than its registers ties an instruction to its place.
+/// Reasons other than registers why an instruction must keep its place.
 Order orderOf(const Instruction& instruction) {
   static const std::unordered_set<std::string_view> kFree{
       "add", "sub",  "mul",  "mad",  "mul24", "mad24", "fma",  "neg",      "abs",

@@ -197,7 +197,7 @@ void Lowerer::converge(const Instruction& instruction) {
   emit(op);
 }
 
-/// What the words say of a product; its fragments have no registers yet.
+/// A product as its modifiers describe it; its fragments have no registers yet.
 Lowerer::Multiplication Lowerer::takeMultiplication(const Instruction& instruction,
                                                     Modifiers& modifiers, bool fragments) {
   Multiplication result;

@@ -3,7 +3,7 @@
 namespace simulator::ptx {
 namespace {
 
-/// Where a register begins in the matrix, and whether its elements lie below each other.
+/// Start of a register in the matrix, and whether its elements lie below each other.
 struct Start {
   unsigned row, column;
   bool down = false;

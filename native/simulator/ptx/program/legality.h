@@ -26,7 +26,7 @@ constexpr bool isWord(Type type) { return type == Type::U32 || type == Type::S32
 constexpr bool isWide(Type type) { return type == Type::F32 || type == Type::F64; }
 constexpr bool isHalf(Type type) { return type == Type::F16 || type == Type::F16x2; }
 constexpr bool isBrain(Type type) { return type == Type::BF16 || type == Type::BF16x2; }
-/// What mov, selp and slct move.
+/// Types that mov, selp and slct move.
 constexpr bool isPlain(Type type) { return isBits(type) || isWhole(type) || isWide(type); }
 
 constexpr bool isDirection(Rounding rounding) {

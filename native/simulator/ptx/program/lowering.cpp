@@ -77,8 +77,8 @@ void Lowerer::lowerInstruction(const Instruction& instruction) {
   if (!modifiers.empty()) unsupported(instruction);
 }
 
-/// Where a path leads on to a block that is not next, or that others lead to as well, it goes there
-/// by a jump: the place where lanes meet.
+/// If a path continues at a block that is not the next one, or has other predecessors, it goes
+/// there by a jump: the place where lanes meet.
 void Lowerer::finishBlock(std::uint32_t position) {
   const BasicBlock& block = flow_.blocks[flow_.order[position]];
   if (block.begin == block.end) {  // the end of the function

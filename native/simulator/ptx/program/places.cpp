@@ -1,4 +1,4 @@
-// Where an operation comes from, in the words of the source: what reports name.
+// Source positions of operations, as reports name them.
 #include <charconv>
 
 #include "native/simulator/ptx/program/program.h"
@@ -42,7 +42,7 @@ std::string_view fileNamed(std::string_view text, std::uint32_t number) {
   return {};
 }
 
-/// What the last .loc before a line of the text says, within the same function; empty where there
+/// Position of the last .loc before a line of the text, within the same function; empty if there
 /// is none.
 std::string sourceOf(std::string_view text, std::uint32_t line) {
   std::string_view operands;

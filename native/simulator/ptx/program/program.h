@@ -15,7 +15,7 @@
 
 namespace simulator::ptx {
 
-/// What a name means where it is used.
+/// Meaning of a name at the place of its use.
 struct Symbol {
   enum class Kind : std::uint8_t { None, Variable, Shared, DynamicShared, Function };
   Kind kind = Kind::None;
@@ -29,7 +29,7 @@ struct SharedVariable {
   std::uint32_t offset = 0;      ///< then
 };
 
-/// What one module can see: its own names, then those that others export.
+/// Names that a module can see: its own, then those that others export.
 using SymbolTable = std::unordered_map<std::string_view, Symbol>;
 
 class LinkedProgram final : public Program {

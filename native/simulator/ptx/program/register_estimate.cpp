@@ -30,7 +30,7 @@ class Pressure {
 
  private:
   static constexpr std::uint32_t kLocal = ~0u;
-  /// With so many a block may have 1,024 threads. The assembler reorders instructions to need no
+  /// With that many, a block can have 1,024 threads. The assembler reorders instructions to need no
   /// more than it must.
   static constexpr std::uint32_t kOrdinary = 64;
 

@@ -59,7 +59,7 @@ std::vector<std::uint32_t> Lowerer::stretches() const {
   return starts;
 }
 
-/// Where each register's value is needed, as an interval over the operations in their order.
+/// Live range of each register, as an interval over the operations in their order.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() const {
   const std::vector<std::uint32_t> starts = stretches();
   const std::size_t count = flow_.order.size();
@@ -100,7 +100,7 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() co
   return result;
 }
 
-/// What each instruction does to the registers that the text declares; temporaries of the lowering
+/// Uses and definitions of the registers that the text declares; temporaries of the lowering
 /// are none of the hardware's.
 std::uint32_t Lowerer::hardwareRegisters() const {
   RegisterEffects effects(function_.instructions.size());

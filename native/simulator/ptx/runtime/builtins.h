@@ -34,7 +34,7 @@ CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint6
 /// A string of the device, at most 64 KiB of it; false when it is not readable.
 bool readString(Warp& warp, unsigned lane, std::uint64_t address, std::string& text);
 
-/// What vprintf prints and how many arguments it took; false when a pointer is bad. printf.cpp
+/// Formats the output of vprintf and counts its arguments; false if a pointer is bad. printf.cpp
 bool formatText(Warp& warp, unsigned lane, std::uint64_t format, std::uint64_t arguments,
                 std::string& text, int& taken);
 

@@ -1,4 +1,4 @@
-// What a kernel gives to the streams of the device runtime: grids that it launches, copies, fills,
+// Work that a kernel gives to streams of the device runtime: grids that it launches, copies, fills,
 // events. A grid is complete when all of these are.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace simulator::ptx {
 
-/// What an event records and what waits for it: whether the work before the record has ended.
+/// State of an event: whether the work before its record has ended.
 using Mark = std::shared_ptr<std::atomic<bool>>;
 
 struct Work {

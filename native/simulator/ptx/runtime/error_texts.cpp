@@ -12,7 +12,7 @@ struct ErrorText {
   char text[72];
 };
 
-/// What functions of the device runtime answer; other errors end the launch.
+/// Errors that functions of the device runtime return; other errors end the launch.
 constexpr ErrorText kErrorTexts[] = {
     {0, "cudaSuccess", "no error"},
     {1, "cudaErrorInvalidValue", "invalid argument"},

@@ -1,4 +1,4 @@
-// What a launch by the host shares with all grids that come of it.
+// State that a launch by the host shares with all grids that descend from it.
 #pragma once
 
 #include <array>

@@ -68,7 +68,7 @@ std::uint64_t streamCreateWithFlags(const RuntimeCall& call) {
   return call.write(call.arguments[0], childrenOf(call).newStream());
 }
 
-/// What was submitted to the stream still executes.
+/// Work that was submitted to the stream still executes.
 std::uint64_t streamDestroy(const RuntimeCall& call) {
   return childrenOf(call).removeStream(call.arguments[0]) ? CUDA_SUCCESS
                                                           : CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,4 @@
-// What the parser makes of one PTX text. String views point into the text, which outlives the tree.
+// Syntax tree of a PTX text. String views point into the text, which outlives the tree.
 #pragma once
 
 #include <array>
