@@ -37,38 +37,75 @@ function run(allocation: Allocation, body: string): RunningProgram {
   return program;
 }
 
+const MAKE_MEMORY = `
+class Prop(ctypes.Structure): _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), \\
+("place", ctypes.c_int * 2), ("meta", ctypes.c_void_p), ("flags", ctypes.c_uint8 * 8)]
+prop, handle = Prop(type=1, handles=1, place=(1, 0)), ctypes.c_uint64()
+must("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(SHARED), ctypes.byref(prop), zero)
+must("cuMemExportToShareableHandle", ctypes.byref(file), handle, 1, zero)
+def release(): must("cuMemRelease", handle)
+`;
+
+const MAKE_POOL = `
+class Props(ctypes.Structure): _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), \\
+("place", ctypes.c_int * 2), ("rest", ctypes.c_byte * 72)]
+props, pool, address = Props(type=1, handles=1, place=(1, 0)), ctypes.c_uint64(), ctypes.c_uint64()
+must("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(props))
+must("cuMemAllocFromPoolAsync", ctypes.byref(address), ctypes.c_size_t(SHARED), pool, None)
+must("cuCtxSynchronize")
+must("cuMemPoolExportToShareableHandle", ctypes.byref(file), pool, 1, zero)
+must("cuMemPoolExportPointer", data, address)
+def release():
+    must("cuMemFreeAsync", address, None)
+    must("cuCtxSynchronize")
+    must("cuMemPoolTrimTo", pool, ctypes.c_size_t(0))
+`;
+
 /** Gives a descriptor of its memory to every process that connects; does what its input says. */
-function startOwner(allocation: Allocation): RunningProgram {
+function startOwner(allocation: Allocation, make = MAKE_MEMORY): RunningProgram {
   return run(
     allocation,
     `
 import socket, threading
-class Prop(ctypes.Structure): _fields_ = [("type", ctypes.c_int), ("handles", ctypes.c_int), \
-("place", ctypes.c_int * 2), ("meta", ctypes.c_void_p), ("flags", ctypes.c_uint8 * 8)]
 start()
-prop, handle, file = Prop(type=1, handles=1, place=(1, 0)), ctypes.c_uint64(), ctypes.c_int()
-must("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(${SHARED} * MiB), ctypes.byref(prop), \
-ctypes.c_uint64(0))
-must("cuMemExportToShareableHandle", ctypes.byref(file), handle, 1, ctypes.c_uint64(0))
+SHARED, zero = ${SHARED} * MiB, ctypes.c_uint64(0)
+file, data = ctypes.c_int(), (ctypes.c_ubyte * 64)()
+${make}
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(${JSON.stringify(path.join(directory, 'gift'))}); listener.listen()
 def give():
     while True:
         connection, _ = listener.accept()
-        socket.send_fds(connection, [b"f"], [file.value])
+        socket.send_fds(connection, [bytes(data)], [file.value])
         connection.close()
 threading.Thread(target=give, daemon=True).start()
 say("ready")
 for word in sys.stdin:
-    if word == "release\\n": must("cuMemRelease", handle)
+    if word == "release\\n": release()
     else: os.close(file.value)
     say("done")
 `,
   );
 }
 
+const IMPORT_MEMORY = `
+handle = ctypes.c_uint64()
+say(result("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(files[0]), 1))
+`;
+
+const IMPORT_POOL = `
+pool, address = ctypes.c_uint64(), ctypes.c_uint64()
+status = result("cuMemPoolImportFromShareableHandle", ctypes.byref(pool), \\
+ctypes.c_void_p(files[0]), 1, ctypes.c_uint64(0))
+say(status or result("cuMemPoolImportPointer", ctypes.byref(address), pool, data))
+sys.stdin.readline()
+must("cuMemFreeAsync", address, None)
+must("cuCtxSynchronize")
+say("done")
+`;
+
 /** Says what the import of the owner's memory answers, and keeps it. */
-function startUser(allocation: Allocation): RunningProgram {
+function startUser(allocation: Allocation, take = IMPORT_MEMORY): RunningProgram {
   return run(
     allocation,
     `
@@ -76,9 +113,8 @@ import socket
 start()
 connection = socket.socket(socket.AF_UNIX)
 connection.connect(${JSON.stringify(path.join(directory, 'gift'))})
-_, files, _, _ = socket.recv_fds(connection, 1, 1)
-handle = ctypes.c_uint64()
-say(result("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(files[0]), 1))
+data, files, _, _ = socket.recv_fds(connection, 64, 1)
+${take}
 os.close(files[0])
 sys.stdin.read()
 `,
@@ -128,5 +164,21 @@ test('a descriptor keeps memory that is released, until it is closed', async () 
   await order(owner, 'release');
   expect(used(allocation)).toBeGreaterThanOrEqual(SHARED);
   await order(owner, 'close');
+  await until(() => used(allocation) < SHARED);
+});
+
+test('memory of a pool stays in its allocation, and is charged until it is freed', async () => {
+  const allocation = await node.create({ memory: 3 * SHARED * MiB });
+  const other = await node.create({ memory: 3 * SHARED * MiB });
+  const owner = startOwner(allocation, MAKE_POOL);
+  expect(await owner.line()).toBe('ready');
+  expect(await startUser(other, IMPORT_POOL).line()).toBe('1');
+  const user = startUser(allocation, IMPORT_POOL);
+  expect(await user.line()).toBe('0');
+  const charged = () => used(allocation) >= SHARED && used(allocation) < 2 * SHARED;
+  expect(charged()).toBe(true);
+  await order(owner, 'release');
+  expect(charged()).toBe(true);
+  await order(user, 'free');
   await until(() => used(allocation) < SHARED);
 });
