@@ -9,6 +9,8 @@ import type { Tenant } from './tenant.js';
 const SESSIONS = 64;
 const ALLOCATIONS = 4;
 const MIB = 2 ** 20;
+/** Of an allocation. Its code can launch kernels, so each session reserves a heap of 8 MiB. */
+const QUOTA = 256 * MIB;
 
 export const sessions: Case = {
   name: 'sessions',
@@ -20,7 +22,7 @@ export const sessions: Case = {
     const limits = { sessions: SESSIONS / ALLOCATIONS };
     const allocations = await Promise.all(
       Array.from({ length: ALLOCATIONS }, (_, i) =>
-        node.create({ name: `tenant-${i}`, memoryBytes: 64 * MIB, sharePercent: 25, limits }),
+        node.create({ name: `tenant-${i}`, memoryBytes: QUOTA, sharePercent: 25, limits }),
       ),
     );
     const tenants = Array.from({ length: SESSIONS }, (_, i) =>
