@@ -85,6 +85,28 @@ export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Pr
   return true;
 }
 
+interface Polling {
+  readonly milliseconds?: number;
+  readonly everyMs?: number;
+}
+
+/**
+ * Looks again and again until the state fulfils the condition. @returns the last state, also after
+ * the timeout
+ */
+export async function lookUntil<T>(
+  look: () => T | Promise<T>,
+  holds: (state: T) => boolean,
+  { milliseconds = PATIENCE_MS, everyMs = 200 }: Polling = {},
+): Promise<T> {
+  const passed = watchTime();
+  for (;;) {
+    const state = await look();
+    if (holds(state) || passed() > milliseconds) return state;
+    await pause(everyMs);
+  }
+}
+
 export function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

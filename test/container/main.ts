@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Outcome } from '../child.js';
-import { pause } from '../processes.js';
+import { lookUntil } from '../processes.js';
 import { Tally } from '../tally.js';
 import { playedCluster, realCluster } from './cluster.js';
 import { Scene, type StartedPod } from './scene.js';
@@ -32,8 +32,6 @@ const { values } = parseArgs({
 
 const OUT_OF_MEMORY = 2;
 const SLOTS = 2;
-const MOST_START_MS = 30_000;
-const MOST_RELEASE_MS = 30_000;
 
 if (values.help) console.log(HELP);
 else process.exitCode = await main(values.backend === 'real' ? 'real' : 'simulated');
@@ -89,10 +87,8 @@ async function judgePlacement(
   if (values.placement === 'none') return tally.skip('placement', 'it was not asked for');
   const uid = pod.metadata?.uid as string;
   const running = container.python('slice.py', { STAY: '2' });
-  const end = performance.now() + MOST_START_MS;
-  let cgroups = await scene.workerCgroups(uid);
-  for (; cgroups.length === 0 && performance.now() < end; cgroups = await scene.workerCgroups(uid))
-    await pause(20);
+  const look = () => scene.workerCgroups(uid);
+  const cgroups = await lookUntil(look, (found) => found.length > 0, { everyMs: 20 });
   await running;
   const beneath = scene.isBeneath(uid, cgroups);
   tally.judge(
@@ -140,11 +136,11 @@ async function judgeRelease(
   pods: readonly StartedPod[],
 ): Promise<void> {
   for (const pod of pods) await scene.endPod(pod);
-  const end = performance.now() + MOST_RELEASE_MS;
-  while ((await scene.allocations()).length > 0 && performance.now() < end) await pause(50);
-  const left = (await scene.allocations()).map(
-    ({ id, owner }) => `allocation ${id} of ${owner?.pod} is still there`,
+  const rest = await lookUntil(
+    () => scene.allocations(),
+    (now) => now.length === 0,
   );
+  const left = rest.map(({ id, owner }) => `allocation ${id} of ${owner?.pod} is still there`);
   tally.judge('release', left);
 }
 

@@ -9,7 +9,7 @@ import type {
 } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { GPU_PROXY } from '../paths.js';
-import { openFiles, PATIENCE_MS, pause, processesWith, until, watchTime } from '../processes.js';
+import { lookUntil, openFiles, processesWith, until } from '../processes.js';
 
 interface Settings {
   readonly options?: readonly string[] | undefined;
@@ -118,16 +118,11 @@ export class TestNode {
   }
 
   /** Waits until the allocation fulfils the condition. @returns its last state */
-  async until(
+  until(
     allocation: { readonly id: string },
     holds: (now: AllocationMessage) => boolean,
   ): Promise<AllocationMessage> {
-    const passed = watchTime();
-    for (;;) {
-      const now = await this.look(allocation);
-      if (holds(now) || passed() > PATIENCE_MS) return now;
-      await pause(5);
-    }
+    return lookUntil(() => this.look(allocation), holds, { everyMs: 5 });
   }
 
   directoryOf({ id }: { readonly id: string }): string {

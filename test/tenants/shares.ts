@@ -3,7 +3,7 @@ import type {
   CreateAllocationRequest,
   TimeUseMessage,
 } from '@nvidia-virtual/node-state/admin/messages';
-import { PATIENCE_MS, pause } from '../processes.js';
+import { lookUntil } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Load } from './tenant.js';
 
@@ -217,15 +217,12 @@ export async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_
 }
 
 /** Reads the figures until they fulfil the condition, and at least once. */
-async function timesUntil(
+function timesUntil(
   scene: Scene,
   allocations: readonly AllocationMessage[],
   holds: (now: readonly TimeUseMessage[]) => boolean,
 ): Promise<TimeUseMessage[]> {
-  for (const end = performance.now() + PATIENCE_MS; ; await pause(50)) {
-    const now = await timesNow(scene, allocations);
-    if (holds(now) || performance.now() > end) return now;
-  }
+  return lookUntil(() => timesNow(scene, allocations), holds, { everyMs: 50 });
 }
 
 async function timesNow(

@@ -6,7 +6,7 @@ import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/message
 import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
 import { readSession } from '@nvidia-virtual/node-state/specification';
 import { isAlive } from '@nvidia-virtual/service/process-table';
-import { PATIENCE_MS, pause, watchTime } from '../processes.js';
+import { lookUntil } from '../processes.js';
 import type { TestNode } from './node.js';
 
 /** Names of files and directories that are being created or removed. */
@@ -22,18 +22,11 @@ export async function disagreements(
   allocation: AllocationMessage,
   clients: readonly number[],
 ): Promise<string[]> {
-  const passed = watchTime();
-  for (;;) {
+  const look = async () => {
     const written = await node.writtenSessions(allocation);
-    const problems = compare(
-      node.directoryOf(allocation),
-      await node.look(allocation),
-      clients,
-      written,
-    );
-    if (problems.length === 0 || passed() > PATIENCE_MS) return problems;
-    await pause(20);
-  }
+    return compare(node.directoryOf(allocation), await node.look(allocation), clients, written);
+  };
+  return lookUntil(look, (problems) => problems.length === 0, { everyMs: 20 });
 }
 
 function compare(

@@ -2,12 +2,11 @@ import path from 'node:path';
 import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
 import type { NodeGpuUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { REPOSITORY } from '../../paths.js';
-import { pause } from '../../processes.js';
+import { lookUntil } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { SLOTS } from './product.js';
 
 const PLUGIN = path.join(REPOSITORY, 'build', 'kubectl-plugin');
-const PATIENCE_MS = 40_000;
 
 let made: Promise<void> | undefined;
 
@@ -58,9 +57,8 @@ export async function usageProblems(
   slots: Readonly<Record<string, number>>,
   waiting: readonly string[] = [],
 ): Promise<string[]> {
-  const end = performance.now() + PATIENCE_MS;
   const free = SLOTS - Object.values(slots).reduce((sum, count) => sum + count, 0);
-  for (;;) {
+  const look = async () => {
     const [pods, nodes] = await Promise.all([
       gpuUsageJson<{ items: readonly PodGpuUsage[] }>(cluster, ['-n', namespace]),
       gpuUsageJson<{ items: readonly NodeGpuUsage[] }>(cluster, ['nodes']),
@@ -73,10 +71,9 @@ export async function usageProblems(
       `${waits?.sort()}` === `${[...waiting].sort()}` &&
       areAtWork(rest, slots) &&
       freeSlots(nodes.value?.items) === free;
-    if (right) return [];
-    if (performance.now() > end) return [`kubectl gpu-usage shows ${pods.output}\n${nodes.output}`];
-    await pause(500);
-  }
+    return right ? [] : [`kubectl gpu-usage shows ${pods.output}\n${nodes.output}`];
+  };
+  return lookUntil(look, (problems) => problems.length === 0, { everyMs: 500 });
 }
 
 function areAtWork(pods: readonly PodGpuUsage[], slots: Readonly<Record<string, number>>): boolean {

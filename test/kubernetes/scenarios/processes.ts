@@ -4,8 +4,6 @@ import { STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
 import type { Scene } from './scene.js';
 
-const PATIENCE_MS = 20_000;
-
 /** Processes of the product on the node, by a part of their command line. */
 export const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
@@ -65,7 +63,7 @@ async function leavings(): Promise<string[]> {
     ...workers().map((pid) => `worker ${pid}: ${readOf(pid, 'cmdline').replaceAll('\0', ' ')}`),
     ...allocations().map((id) => `allocation ${id}`),
   ];
-  await until(() => left().length === 0, PATIENCE_MS);
+  await until(() => left().length === 0);
   return left().map((one) => `${one} is left behind`);
 }
 

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 
 import { REPOSITORY } from '../../paths.js';
-import { PATIENCE_MS, pause } from '../../processes.js';
+import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { REDIS, REGISTRY } from '../images.js';
 import { RESOURCE } from './pods.js';
@@ -98,14 +98,9 @@ export async function untilOffered(
   slots: number,
   milliseconds = PATIENCE_MS,
 ): Promise<void> {
-  const end = performance.now() + milliseconds;
-  for (;;) {
-    const offered = await offeredSlots(cluster);
-    if (offered === slots) return;
-    if (performance.now() > end)
-      throw new Error(`the node offers ${offered} slots, and not ${slots}`);
-    await pause(200);
-  }
+  const areOffered = (offered: number) => offered === slots;
+  const offered = await lookUntil(() => offeredSlots(cluster), areOffered, { milliseconds });
+  if (!areOffered(offered)) throw new Error(`the node offers ${offered} slots, and not ${slots}`);
 }
 
 /** The pods of one component: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */
@@ -124,23 +119,12 @@ export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]>
  * timeout
  */
 export async function untilReady(cluster: Cluster, part: string, since = 0): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const pods = await partPods(cluster, part);
-    if (pods.length > 0 && pods.every((pod) => isReady(pod, since))) return;
-    if (performance.now() > end) {
-      const { output } = await cluster.tryKubectl([
-        '-n',
-        NAMESPACE,
-        'describe',
-        'pods',
-        '-l',
-        `app.kubernetes.io/component=${part}`,
-      ]);
-      throw new Error(`not all pods of ${part} are ready:\n${output}`);
-    }
-    await pause(200);
-  }
+  const areReady = (pods: readonly V1Pod[]) =>
+    pods.length > 0 && pods.every((pod) => isReady(pod, since));
+  if (areReady(await lookUntil(() => partPods(cluster, part), areReady))) return;
+  const label = `app.kubernetes.io/component=${part}`;
+  const { output } = await cluster.tryKubectl(['-n', NAMESPACE, 'describe', 'pods', '-l', label]);
+  throw new Error(`not all pods of ${part} are ready:\n${output}`);
 }
 
 function isReady({ metadata, status }: V1Pod, since: number): boolean {

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
-import { PATIENCE_MS, pause } from '../../processes.js';
+import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { proxyLogOf } from './node-log.js';
 
@@ -53,31 +53,25 @@ export class Tenants {
     holds: (pod: V1Pod) => boolean,
     milliseconds = PATIENCE_MS,
   ): Promise<V1Pod> {
-    const end = performance.now() + milliseconds;
-    for (;;) {
-      const pod = await this.pod(name);
-      if (holds(pod)) return pod;
-      if (performance.now() > end)
-        throw new Error(`pod ${name} is not ${what}: ${await this.describe(name)}`);
-      await pause(200);
-    }
+    const pod = await lookUntil(() => this.pod(name), holds, { milliseconds });
+    if (!holds(pod)) throw new Error(`pod ${name} is not ${what}: ${await this.describe(name)}`);
+    return pod;
   }
 
   /** Its output, once it has printed `line`. @param container of a pod that has several */
   async logUntil(name: string, line: string | RegExp, container?: string): Promise<string> {
-    const end = performance.now() + PATIENCE_MS;
-    for (;;) {
+    const look = async () => {
       const output = await this.log(name, { container });
-      if (typeof line === 'string' ? output.split('\n').includes(line) : line.test(output))
-        return output;
-      const { status } = await this.pod(name);
-      const over = status?.phase === 'Failed' || performance.now() > end;
-      if (over)
-        throw new Error(
-          `pod ${name} did not print ${line}, but:\n${output}\n${await this.describe(name)}`,
-        );
-      await pause(300);
-    }
+      const printed =
+        typeof line === 'string' ? output.split('\n').includes(line) : line.test(output);
+      const failed = !printed && (await this.pod(name)).status?.phase === 'Failed';
+      return { output, printed, failed };
+    };
+    const { output, printed } = await lookUntil(look, (seen) => seen.printed || seen.failed);
+    if (printed) return output;
+    throw new Error(
+      `pod ${name} did not print ${line}, but:\n${output}\n${await this.describe(name)}`,
+    );
   }
 
   /** Waits for its end. @returns its output */
@@ -141,15 +135,13 @@ export class Tenants {
    * timeout
    */
   async event(name: string, message: RegExp, milliseconds = PATIENCE_MS): Promise<string> {
-    const end = performance.now() + milliseconds;
-    for (;;) {
-      const messages = (await this.events(name)).map((event) => event.message ?? '');
-      const found = messages.find((text) => message.test(text));
-      if (found !== undefined) return found;
-      if (performance.now() > end)
-        throw new Error(`pod ${name} has no event like ${message}, but:\n${messages.join('\n')}`);
-      await pause(300);
-    }
+    const look = async () => (await this.events(name)).map((event) => event.message ?? '');
+    const find = (messages: readonly string[]) => messages.find((text) => message.test(text));
+    const isThere = (messages: readonly string[]) => find(messages) !== undefined;
+    const messages = await lookUntil(look, isThere, { milliseconds });
+    const found = find(messages);
+    if (found !== undefined) return found;
+    throw new Error(`pod ${name} has no event like ${message}, but:\n${messages.join('\n')}`);
   }
 
   /** Its description by kubectl, its output, and gpu-proxy's log lines about it. */

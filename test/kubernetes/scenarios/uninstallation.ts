@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { pause, processesWith, until } from '../../processes.js';
+import { lookUntil, processesWith, until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
@@ -9,7 +9,6 @@ import { NAMESPACE, RELEASE } from './release.js';
 import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
-const PATIENCE_MS = 20_000;
 const KINDS = [
   ...[
     'mutatingwebhookconfigurations',
@@ -73,7 +72,7 @@ export const uninstallation: Scenario = {
 /** Checks after an uninstallation. */
 export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
   if (cluster instanceof TestNode) {
-    await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
+    await until(() => processesWith(`${STATE_ROOT}/`).length === 0);
     tally.judge(
       'no process is left',
       processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
@@ -93,13 +92,12 @@ function filesLeft(): string[] {
 }
 
 /** Objects that a hook deleted may need a moment to disappear. */
-async function untilNoneLeft(cluster: Cluster): Promise<string[]> {
-  const end = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const left = await objectsLeft(cluster);
-    if (left.length === 0 || performance.now() > end) return left;
-    await pause(500);
-  }
+function untilNoneLeft(cluster: Cluster): Promise<string[]> {
+  return lookUntil(
+    () => objectsLeft(cluster),
+    (left) => left.length === 0,
+    { everyMs: 500 },
+  );
 }
 
 async function objectsLeft(cluster: Cluster): Promise<string[]> {

@@ -1,4 +1,5 @@
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { lookUntil } from '../../processes.js';
 import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { SLOTS } from './product.js';
@@ -58,17 +59,12 @@ async function untilShown(
   pod: string,
   holds: (shown: Shown) => boolean,
 ): Promise<string[]> {
-  const end = performance.now() + 40_000;
-  for (;;) {
-    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, [
-      'pod',
-      pod,
-      '-n',
-      tenants.namespace,
-    ]);
-    if (value && holds(shownOf(value))) return [];
-    if (performance.now() > end) return [output];
-  }
+  const args = ['pod', pod, '-n', tenants.namespace];
+  const look = async () => {
+    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
+    return value && holds(shownOf(value)) ? [] : [output];
+  };
+  return lookUntil(look, (problems) => problems.length === 0);
 }
 
 function shownOf({ state, message = '', containers }: PodGpuUsage): Shown {
