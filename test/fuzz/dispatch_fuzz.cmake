@@ -9,6 +9,7 @@ target_link_options(worker_calls_fuzzed PUBLIC ${sanitizers})
 target_link_libraries(worker_calls_fuzzed PUBLIC cuda_abi fatbin wire_fuzzed)
 add_dependencies(worker_calls_fuzzed cuda_api_generated)
 add_fuzzer(dispatch worker_calls_fuzzed)
+target_sources(dispatch_fuzz PRIVATE dispatch_fixture.cpp)
 
 # The worker's image reader, with the simulated driver of the release build: its vector code
 # requires GCC.

@@ -117,28 +117,21 @@ std::uint32_t magicAt(const void* at) {
   return magic;
 }
 
-/// What the driver would read, without the wrapper and without anything after its end.
+/// What the driver would read, and nothing after its end.
 std::span<const std::byte> seenBy(const void* pointer, std::size_t sent) {
-  if (magicAt(pointer) != wire::kWrapperMagic) {
-    const auto* text = static_cast<const char*>(pointer);
-    const bool elf = std::memcmp(text,
-                                 "\x7f"
-                                 "ELF",
-                                 4) == 0;
-    return {static_cast<const std::byte*>(pointer), elf ? sent : std::strlen(text) + 1};
+  const auto* begin = static_cast<const std::byte*>(pointer);
+  REQUIRE(magicAt(pointer) != wire::kWrapperMagic);
+  if (magicAt(pointer) == wire::kFatbinMagic) {
+    fatbin::Header header;
+    std::memcpy(&header, pointer, sizeof header);
+    REQUIRE(header.headerSize == sizeof header && header.size <= sent);
+    return {begin, sizeof header + header.size};
   }
-  struct {
-    std::uint32_t magic, version;
-    const std::byte* data;
-    const void* objects;
-  } wrapper;
-  std::memcpy(&wrapper, pointer, sizeof wrapper);
-  REQUIRE(wrapper.version == 1 && wrapper.objects == nullptr &&
-          magicAt(wrapper.data) == wire::kFatbinMagic);
-  fatbin::Header header;
-  std::memcpy(&header, wrapper.data, sizeof header);
-  REQUIRE(header.headerSize == sizeof header && header.size <= sent);
-  return {wrapper.data, sizeof header + header.size};
+  const bool elf = std::memcmp(pointer,
+                               "\x7f"
+                               "ELF",
+                               4) == 0;
+  return {begin, elf ? sent : std::strlen(static_cast<const char*>(pointer)) + 1};
 }
 
 std::string fatbinOf(const std::string& text) {

@@ -20,8 +20,8 @@ const CORPORA = path.join(REPOSITORY, 'test', 'fuzz', 'corpus');
 
 /**
  * Builds all fuzz targets and runs them in parallel, each for --seconds (60). Crashing inputs are
- * saved in build/fuzz/findings. Requires the release build, whose simulated driver image_fuzz
- * loads.
+ * saved in build/fuzz/findings. A call of the driver that never accepts a frame is a failure, too.
+ * Requires the release build, whose simulated driver image_fuzz loads.
  */
 await runMain(async () => {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });
@@ -60,7 +60,16 @@ async function fuzz(program: string, seconds: string): Promise<boolean> {
   const summary =
     /^Done \d+ runs.*$/m.exec(output)?.[0] ?? output.split('\n').slice(-40).join('\n');
   console.log(`${target}: ${summary}`);
-  return status === 0;
+  return status === 0 && reachesAll(target, output);
+}
+
+/** dispatch_fuzz says which calls of the driver have accepted a frame. */
+function reachesAll(target: string, output: string): boolean {
+  const calls = /^\d+ of \d+ calls accepted a frame.*$/m.exec(output)?.[0];
+  if (calls !== undefined) console.log(`${target}: ${calls}`);
+  const never = [...output.matchAll(/^never accepted: (.*)$/gm)].map(([, name]) => name);
+  if (never.length > 0) console.log(`${target}: no frame was accepted of ${never.join(', ')}`);
+  return never.length === 0;
 }
 
 /** Images as nvcc makes them, for image_fuzz to begin with. */
