@@ -48,7 +48,8 @@ struct KernelInfo {
   std::vector<ParameterInfo> parameters;
   std::uint32_t parameterBytes = 0;
   std::uint32_t staticSharedBytes = 0;
-  std::uint32_t localBytes = 0;
+  std::uint32_t localBytes = 0;  ///< of one thread, without what no compiler can bound
+  std::uint32_t stackBytes = 0;  ///< the same with room for recursion and calls through pointers
   std::uint32_t constantBytes = 0;
   std::uint32_t registers = 0;              ///< estimate from live ranges, before the bounds below
   std::uint32_t maxRegisters = 0;           ///< .maxnreg; 0: none

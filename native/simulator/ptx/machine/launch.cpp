@@ -175,8 +175,8 @@ void runGrid(Family& family, const Launch& launch, unsigned depth) {
   }
   run.staticSharedBytes = info.staticSharedBytes;
   run.sharedBytes = program.sharedBytes(launch.kernel, launch.dynamicSharedBytes);
-  run.localBytes = info.localBytes;
-  run.localStride = ((info.localBytes + 63) & ~63u) |
+  run.localBytes = info.stackBytes;
+  run.localStride = ((info.stackBytes + 63) & ~63u) |
                     64;  // an odd number of cache lines, so that lanes do not share a set
   run.gridId = ++launches;
   run.multiprocessors = ThreadPool::shared().size();

@@ -50,20 +50,21 @@ std::vector<bool> LinkedProgram::reachable(std::uint32_t function) const {
   return seen;
 }
 
-std::uint32_t LinkedProgram::stackBytes(std::uint32_t function, std::vector<int>& state,
-                                        std::vector<std::uint32_t>& known) const {
-  if (state[function] == 2) return known[function];
-  if (state[function] == 1) return kUnboundedStack;  // recursion
-  state[function] = 1;
+std::uint32_t LinkedProgram::stackBytes(std::uint32_t function, Stacks& stacks) const {
+  Stacks::Known& known = stacks.functions[function];
+  if (known.state == Stacks::State::done) return known.bytes;
+  if (known.state == Stacks::State::begun) return stacks.unbounded;  // recursion
+  known.state = Stacks::State::begun;
   const Code& code = *codes_[function];
-  std::uint32_t deepest = code.callsIndirectly ? kUnboundedStack : 0;
+  std::uint32_t deepest = code.callsIndirectly ? stacks.unbounded : 0;
   for (const CallSite& site : code.calls) {
     if (site.function != CallSite::kIndirect)
-      deepest = std::max(deepest, stackBytes(site.function, state, known));
+      deepest = std::max(deepest, stackBytes(site.function, stacks));
   }
-  state[function] = 2;
-  return known[function] = std::min(
-             code.localBytes + deepest + (code.allocates ? kUnboundedStack : 0), 512u << 10);
+  known.state = Stacks::State::done;
+  known.bytes =
+      std::min(code.localBytes + deepest + (code.allocates ? stacks.unbounded : 0), 512u << 10);
+  return known.bytes;
 }
 
 void LinkedProgram::layOutShared() {
@@ -112,8 +113,8 @@ std::uint32_t LinkedProgram::sharedBytes(std::size_t kernel, std::uint32_t dynam
 }
 
 void LinkedProgram::describeKernels() {
-  std::vector<int> state(codes_.size());
-  std::vector<std::uint32_t> known(codes_.size());
+  Stacks stacks{kUnboundedStack, std::vector<Stacks::Known>(codes_.size())};
+  Stacks bounded{0, std::vector<Stacks::Known>(codes_.size())};
   std::uint32_t constantBytes = 0;
   for (const VariableInfo& variable : variables_)
     constantBytes += variable.constant ? static_cast<std::uint32_t>(variable.size) : 0;
@@ -126,7 +127,8 @@ void LinkedProgram::describeKernels() {
       info.parameterBytes = place.offset + place.bytes;
     }
     info.staticSharedBytes = staticShared_[f];
-    info.localBytes = stackBytes(f, state, known);
+    info.localBytes = stackBytes(f, bounded);
+    info.stackBytes = stackBytes(f, stacks);
     info.constantBytes = constantBytes;
     const std::vector<bool> seen = reachable(f);
     for (std::uint32_t g = 0; g < codes_.size(); ++g)

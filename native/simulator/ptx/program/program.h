@@ -87,8 +87,17 @@ class LinkedProgram final : public Program {
   void layOutShared();
   void describeKernels();
   std::vector<bool> reachable(std::uint32_t function) const;
-  std::uint32_t stackBytes(std::uint32_t function, std::vector<int>& state,
-                           std::vector<std::uint32_t>& known) const;
+  /// What is known of the stacks of functions while kernels are described.
+  struct Stacks {
+    enum class State : std::uint8_t { unknown, begun, done };
+    struct Known {
+      State state = State::unknown;
+      std::uint32_t bytes = 0;
+    };
+    std::uint32_t unbounded;  ///< counted for recursion, calls through pointers and alloca
+    std::vector<Known> functions;
+  };
+  std::uint32_t stackBytes(std::uint32_t function, Stacks& stacks) const;
   void fillConstants(Code& code);
   std::uint64_t addressOf(const Constant& constant, const Code& code) const;
   std::uint32_t sharedOffset(std::uint32_t variable, const Code& code) const;

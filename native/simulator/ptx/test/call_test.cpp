@@ -64,6 +64,10 @@ TEST_CASE("functions call themselves") {
   CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   const std::uint32_t expected[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
   for (std::uint32_t t = 0; t < 64; ++t) CHECK(out[t] == expected[t % 11]);
+  // ptxas reports the frames that it knows. The room for recursion is not memory of a kernel.
+  const auto kernels = module.program->kernels();
+  CHECK(kernels[0].localBytes < 256);
+  CHECK(kernels[0].stackBytes > 60'000);
 }
 
 TEST_CASE("endless recursion is a fault") {
