@@ -98,6 +98,11 @@ export class AllocationDirectory {
     return this.#file('cache');
   }
 
+  /** The directories that its workers write to. */
+  get written(): string[] {
+    return [this.cache, this.sharing];
+  }
+
   get quota(): string {
     return this.#file('quota');
   }
@@ -122,15 +127,17 @@ export class AllocationDirectory {
     return this.#lastNumber;
   }
 
-  /** Makes the user of the workers the owner of what they write to. */
+  /** Lets the user of the workers write to their directories. */
   giveToWorkers(): void {
     const { uid } = this.#specification;
     if (uid === undefined) return;
-    for (const written of [this.cache, this.sharing]) chownSync(written, uid, uid);
+    chownSync(this.cache, uid, uid);
+    chownSync(this.sharing, process.getuid?.() ?? 0, uid); // a worker's group has its user's number
   }
 
-  /** Requires that no session is left, because workers write to the cache. */
-  emptyCache(): void {
+  /** Empties what workers write to. Requires that no session is left. */
+  emptyWritten(): void {
+    ExportTable.clean(this.path);
     rmSync(this.cache, { recursive: true, force: true });
     mkdirSync(this.cache, { mode: 0o700 });
     this.giveToWorkers();

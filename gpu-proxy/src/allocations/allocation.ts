@@ -129,14 +129,14 @@ export class Allocation {
     return this.#sessions.all;
   }
 
-  /** The directory where the driver of its workers caches compiled code. */
-  get cache(): string {
-    return this.#directory.cache;
+  /** The directories that its workers write to. */
+  get written(): string[] {
+    return this.#directory.written;
   }
 
-  /** Requires that no session is left, because workers write to the cache. */
-  emptyCache(): void {
-    this.#directory.emptyCache();
+  /** Empties what workers write to. Requires that no session is left. */
+  emptyWritten(): void {
+    this.#directory.emptyWritten();
   }
 
   /** Bytes in use by all sessions together. */
@@ -149,7 +149,7 @@ export class Allocation {
     return this.#sessions.peakMemory;
   }
 
-  /** Makes the user of the workers the owner of the directories that they write to. */
+  /** Lets the user of the workers write to their directories. */
   giveDirectories(): void {
     this.#directory.giveToWorkers();
   }

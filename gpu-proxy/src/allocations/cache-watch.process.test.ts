@@ -29,7 +29,7 @@ afterEach(() => removePrivateDirectory(directory));
 async function isBeyond(limit: number): Promise<boolean> {
   const errors: ProxyError[] = [];
   const allocations = () => [
-    { id: 'a', cache: directory, end: (error: ProxyError) => errors.push(error) },
+    { id: 'a', directories: [directory], end: (error: ProxyError) => errors.push(error) },
   ];
   const watch = new CacheWatch({
     allocations,
@@ -53,10 +53,10 @@ test('all files of a cache count, except links and files without disk blocks', a
 });
 
 test('a missing cache is no error', async () => {
-  const cache = path.join(directory, 'none');
+  const directories = [path.join(directory, 'none')];
   const ended: ProxyError[] = [];
   const watch = new CacheWatch({
-    allocations: () => [{ id: 'a', cache, end: (error) => ended.push(error) }],
+    allocations: () => [{ id: 'a', directories, end: (error) => ended.push(error) }],
     logger: pino({}, { write: (line: string) => Promise.reject(new Error(line)) }),
   });
   await watch.look();
@@ -64,7 +64,10 @@ test('a missing cache is no error', async () => {
   expect(ended).toEqual([]);
 });
 
-test('a cache beyond the limit is emptied, its sessions end, and new ones start', async () => {
+test.each([
+  ['cache', []],
+  ['sharing', ['exports']],
+])('beyond the limit, %s is emptied, sessions end, and new ones start', async (name, left) => {
   const { node } = await startNode(path.join(directory, 'state'), {
     cacheLimit: MiB,
     cacheEveryMs: 100,
@@ -77,19 +80,19 @@ test('a cache beyond the limit is emptied, its sessions end, and new ones start'
     );
   const first = start();
   expect(await first.line()).toBe('ready');
-  const cache = path.join(allocation.directory, 'cache');
-  const before = statSync(cache);
+  const written = path.join(allocation.directory, name);
+  const before = statSync(written);
   const told = new Promise<ProxyError>((resolve) =>
     node.once('trouble', (_, error) => resolve(error)),
   );
-  writeFileSync(path.join(cache, 'large'), Buffer.alloc(2 * MiB, 1));
+  writeFileSync(path.join(written, 'large'), Buffer.alloc(2 * MiB, 1));
   expect((await told).code).toBe('CACHE_BEYOND_LIMIT');
   await allocation.whenIdle();
   first.kill();
   const second = start();
   expect(await second.line()).toBe('ready');
-  expect(readdirSync(cache)).toEqual([]);
-  expect([statSync(cache).uid, statSync(cache).mode]).toEqual([before.uid, before.mode]);
+  expect(readdirSync(written)).toEqual(left);
+  expect([statSync(written).uid, statSync(written).mode]).toEqual([before.uid, before.mode]);
   second.kill();
   await allocation.whenIdle();
   await node.close();

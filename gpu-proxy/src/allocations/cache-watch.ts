@@ -4,12 +4,12 @@ import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Logger } from 'pino';
 
-/** An allocation whose workers write a cache of compiled code. */
+/** An allocation whose workers write a cache of compiled code, and sockets. */
 export interface CachedAllocation {
   readonly id: string;
-  /** Directory of the cache. */
-  readonly cache: string;
-  /** Kills its sessions and empties the cache. */
+  /** All that its workers write to. */
+  readonly directories: readonly string[];
+  /** Kills its sessions and empties the directories. */
   end(error: ProxyError): void;
 }
 
@@ -51,14 +51,14 @@ export class CacheWatch {
     if (this.#looking) return;
     this.#looking = true;
     const { allocations, limit = LIMIT, logger } = this.#options;
-    for (const { id, cache, end } of allocations()) {
+    for (const { id, directories, end } of allocations()) {
       try {
-        if (await fitsInto(cache, limit)) continue;
+        if (await fitInto(directories, limit)) continue;
         end(new ProxyError('CACHE_BEYOND_LIMIT', { id, limit: formatMemorySize(limit) }));
       } catch (error) {
         logger.warn(
           { allocation: id },
-          `the size of ${cache} is not known: ${systemReason(error)}`,
+          `the size of ${directories.join(' and ')} is not known: ${systemReason(error)}`,
         );
       }
     }
@@ -68,10 +68,10 @@ export class CacheWatch {
 
 /**
  * Does not follow symbolic links. A sparse file counts with its blocks on disk. The owner of the
- * directory may remove files during the check.
+ * directories may remove files during the check.
  */
-async function fitsInto(directory: string, limit: number): Promise<boolean> {
-  const directories = [directory];
+async function fitInto(all: readonly string[], limit: number): Promise<boolean> {
+  const directories = [...all];
   let bytes = 0;
   let entries = 0;
   for (let here = directories.pop(); here !== undefined; here = directories.pop()) {

@@ -85,13 +85,13 @@ export class Enforcement {
   #cached(allocation: Allocation): CachedAllocation {
     return {
       id: allocation.id,
-      cache: allocation.cache,
+      directories: allocation.written,
       end: (error) => {
         this.#log(allocation, error);
         this.#options.host.trouble(allocation.specification, error);
         allocation.kill();
         void allocation.whenIdle().then(() => {
-          if (this.#options.allocations().includes(allocation)) allocation.emptyCache();
+          if (this.#options.allocations().includes(allocation)) allocation.emptyWritten();
         });
       },
     };

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
@@ -26,13 +26,20 @@ function write(index: number, bytes: number, owner: number, marks: Record<number
   writeFileSync(file, content);
 }
 
-test('a new table has the header that workers check, and is for root only', () => {
+test('a new table has the header that workers check, and workers cannot replace it', () => {
   const bytes = readFileSync(file);
   expect(bytes.subarray(0, 4).toString('latin1')).toBe('1XVN'); // little endian "NVX1"
   expect(bytes.readUInt32LE(4)).toBe(1);
   expect(bytes.length).toBe(256 + 4096 * 384);
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(statSync(path.join(directory, SHARING)).mode & 0o777).toBe(0o700);
+  expect(statSync(path.join(directory, SHARING)).mode & 0o7777).toBe(0o1770);
+});
+
+test('cleaning removes what workers left beside the table', () => {
+  mkdirSync(path.join(directory, SHARING, 'left/behind'), { recursive: true });
+  writeFileSync(path.join(directory, SHARING, 'driver-0'), '');
+  ExportTable.clean(directory);
+  expect(readdirSync(path.join(directory, SHARING))).toEqual(['exports']);
 });
 
 test('memory is charged to nobody as long as its owner holds it', () => {

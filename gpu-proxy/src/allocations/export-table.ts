@@ -1,16 +1,21 @@
 import {
+  chmodSync,
   closeSync,
   existsSync,
   ftruncateSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readSync,
+  rmSync,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
 
 /** The directory of an allocation in which its workers share a table and have sockets. */
 export const SHARING = 'sharing';
+/** Its users add and remove their own files. The table is root's, so none of them replaces it. */
+const SHARING_MODE = 0o1770;
 const FILE = 'exports';
 
 /** native/worker/accounts/export_table.cpp defines the layout. */
@@ -25,6 +30,7 @@ const OWNER_OFFSET = 24;
 const MARKS_OFFSET = 96;
 const MARKS = 240;
 const OWNER_MARK = 2;
+const NO_MARKS = Buffer.alloc(MARKS);
 
 /**
  * Memory and events that workers of an allocation export to each other. Each worker marks the
@@ -41,6 +47,7 @@ export class ExportTable {
   static make(directory: string): void {
     const sharing = path.join(directory, SHARING);
     mkdirSync(sharing, { mode: 0o700 });
+    chmodSync(sharing, SHARING_MODE); // which the umask would change
     const file = path.join(sharing, FILE);
     const fd = openSync(file, 'wx', 0o600);
     ftruncateSync(fd, ENTRIES_OFFSET + ENTRIES * ENTRY_BYTES);
@@ -55,6 +62,13 @@ export class ExportTable {
   static open(directory: string): ExportTable | undefined {
     const file = path.join(directory, SHARING, FILE);
     return existsSync(file) ? new ExportTable(openSync(file, 'r+')) : undefined;
+  }
+
+  /** Removes the sockets, and what else workers left there. Requires that none is left. */
+  static clean(directory: string): void {
+    const sharing = path.join(directory, SHARING);
+    for (const name of readdirSync(sharing))
+      if (name !== FILE) rmSync(path.join(sharing, name), { recursive: true, force: true });
   }
 
   /** Clears the marks of a worker that has exited. */
@@ -72,7 +86,7 @@ export class ExportTable {
       .filter((entry) => {
         const marks = entry.subarray(MARKS_OFFSET, MARKS_OFFSET + MARKS);
         const owned = marks[entry.readUInt32LE(OWNER_OFFSET)] === OWNER_MARK;
-        return !owned && marks.some((mark) => mark !== 0);
+        return !owned && !marks.equals(NO_MARKS);
       })
       .reduce((sum, entry) => sum + Number(entry.readBigUInt64LE(BYTES_OFFSET)), 0);
   }
