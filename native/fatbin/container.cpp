@@ -58,6 +58,8 @@ bool holdsFatbins(std::string_view name) {
   return name == ".nv_fatbin" || name == "__nv_relfatbin";
 }
 
+/// Refuses sections that together are longer than the file: callers would make as many copies of
+/// what overlaps.
 bool visitElf(Bytes file, const VisitFatbin& visit) {
   Elf64_Ehdr header;
   Elf64_Shdr names;
@@ -68,6 +70,7 @@ bool visitElf(Bytes file, const VisitFatbin& visit) {
     return false;
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + names.sh_offset,
                               names.sh_size);
+  std::uint64_t left = file.size();
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     Elf64_Shdr section;
     if (!load(file, header.e_shoff + i * sizeof section, section)) return false;
@@ -75,8 +78,10 @@ bool visitElf(Bytes file, const VisitFatbin& visit) {
     const std::string_view name = text.substr(section.sh_name);
     if (!holdsFatbins(name.substr(0, name.find('\0')))) continue;
     if (section.sh_type == SHT_NOBITS || !inside(file, section.sh_offset, section.sh_size) ||
+        section.sh_size > left ||
         !visitAll(file.subspan(section.sh_offset, section.sh_size), visit))
       return false;
+    left -= section.sh_size;
   }
   return true;
 }

@@ -383,6 +383,25 @@ TEST_CASE("the largest entry of a fat binary counts") {
 }
 
 // Sanitizers notice a read outside.
+TEST_CASE("sections of machine code do not hold the same fat binary many times") {
+  const std::string fatbin = fatbinOf(ptx("// " + std::string(4000, 'x') + "\n"));
+  const auto image = [&](unsigned times) {
+    Elf elf;
+    elf.names = std::string("\0.nv_fatbin\0\0\0\0\0", 16);
+    elf.sections[2].sh_size = elf.names.size();
+    const std::uint64_t offset = elf.image().size();
+    for (unsigned i = 0; i < times; ++i)
+      elf.sections[i] = {
+          .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_offset = offset, .sh_size = fatbin.size()};
+    for (unsigned i : {0u, 1u, 3u}) {
+      if (i >= times) elf.sections[i] = {};
+    }
+    return elf.image() + fatbin;
+  };
+  CHECK(vet({image(1)})->sentence() == "");
+  CHECK(refused(image(2)));
+}
+
 TEST_CASE("a damaged image is refused, and nothing outside of it is read") {
   std::minstd_rand random(1);
   for (const std::string& whole :
