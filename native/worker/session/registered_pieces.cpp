@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <iterator>
 #include <ranges>
 
+#include "native/worker/session/memory_file.h"
 #include "native/worker/session/shared_memory.h"
 
 namespace worker {
@@ -30,10 +33,14 @@ bool isAllowed(const SharedMemory::Piece& piece, const wire::AddressRange& windo
 }
 
 /// Rights of a mapping of the file: as it was opened. 0 for a file that must not be mapped: a
-/// device, or one that is too short.
-int rightsOf(int file, std::uint64_t end) {
+/// device, one that is too short, or one whose pages the piece does not hold as a whole.
+int rightsOf(int file, const SharedMemory::Piece& piece) {
+  if (piece.offset > ~std::uint64_t{0} - piece.bytes) return 0;
+  const std::uint64_t end = piece.offset + piece.bytes;
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0) return 0;
+  const std::uint64_t page = pageBytes(file);
+  if (page == 0 || (piece.address | piece.bytes | piece.offset) % page != 0) return 0;
   if (end > (static_cast<std::uint64_t>(status.st_size) + kPage - 1) / kPage * kPage) return 0;
   switch (fcntl(file, F_GETFL) & O_ACCMODE) {
     case O_RDWR: return PROT_READ | PROT_WRITE;
@@ -44,19 +51,53 @@ int rightsOf(int file, std::uint64_t end) {
 
 }  // namespace
 
+SharedMemory::~SharedMemory() {
+  for (const auto& [begin, end] : taken_) munmap(reinterpret_cast<void*>(begin), end - begin);
+}
+
+/// Reserves the addresses for pieces, and for nothing else of this process ever again: a node of a
+/// graph keeps an address after the end of the registration. False if others have them.
+bool SharedMemory::takeAddresses(std::uint64_t begin, std::uint64_t end) {
+  while (begin < end) {
+    const auto next = taken_.upper_bound(begin);
+    const auto before = next == taken_.begin() ? taken_.end() : std::prev(next);
+    if (before != taken_.end() && before->second > begin) {
+      begin = before->second;
+      continue;
+    }
+    const std::uint64_t gap = next == taken_.end() ? end : std::min(end, next->first);
+    if (!wire::reserve({begin, gap})) return false;
+    if (before != taken_.end() && before->second == begin)
+      before->second = gap;
+    else
+      taken_[begin] = gap;
+    begin = gap;
+  }
+  return true;
+}
+
 /// The file may shrink later: what reads it here then gets SIGBUS, which ends this session only.
 /// The driver holds the pages themselves.
 bool SharedMemory::mapFile(const Piece& piece, int file) {
-  if (piece.offset > ~std::uint64_t{0} - piece.bytes) return false;
-  const int rights = rightsOf(file, piece.offset + piece.bytes);
-  if (rights == 0) return false;
-  auto* const address = reinterpret_cast<void*>(piece.address);
-  void* mapped = mmap(address, piece.bytes, rights, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
-                      static_cast<off_t>(piece.offset));
-  if (mapped == MAP_FAILED) return false;
-  if (mapped != address) return munmap(mapped, piece.bytes), false;  // an old kernel
+  const int rights = rightsOf(file, piece);
+  if (rights == 0 || isMapped(piece.address, piece.address + piece.bytes)) return false;
+  const auto map = [&](void* address, int flag) {
+    return mmap(address, piece.bytes, rights, MAP_SHARED | flag, file,
+                static_cast<off_t>(piece.offset));
+  };
+  void* const probe = map(nullptr, 0);
+  if (probe == MAP_FAILED) return false;
+  munmap(probe, piece.bytes);
+  if (!takeAddresses(piece.address, piece.address + piece.bytes)) return false;
+  // A failure may leave the addresses free. The probe leaves none but a client that races.
+  if (map(reinterpret_cast<void*>(piece.address), MAP_FIXED) == MAP_FAILED) std::abort();
   pieces_[piece.address] = {piece.bytes, (rights & PROT_WRITE) != 0};
   return true;
+}
+
+bool SharedMemory::isMapped(std::uint64_t begin, std::uint64_t end) const {
+  const auto next = pieces_.lower_bound(end);
+  return next != pieces_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > begin;
 }
 
 bool SharedMemory::mapPiece(const Piece& piece) {
@@ -116,7 +157,7 @@ std::uint64_t SharedMemory::unmapUnusedLocked() {
   std::erase_if(pieces_, [&](const auto& entry) {
     const auto& [begin, piece] = entry;
     if (isUsed(begin, begin + piece.bytes)) return false;
-    munmap(reinterpret_cast<void*>(begin), piece.bytes);
+    if (!wire::unmapShared(begin, piece.bytes)) std::abort();
     bytes += piece.bytes;
     return true;
   });

@@ -1,11 +1,15 @@
 #include "native/worker/session/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <utility>
+
+#include "native/worker/session/memory_file.h"
 
 namespace worker {
 
@@ -25,6 +29,12 @@ std::uint64_t sealedSize(int file, int seals) {
 }
 
 }  // namespace
+
+std::uint64_t pageBytes(int file) {
+  struct statfs status {};
+  if (fstatfs(file, &status) != 0) return 0;
+  return status.f_type == HUGETLBFS_MAGIC ? static_cast<std::uint64_t>(status.f_bsize) : 4096;
+}
 
 SealedBytes::~SealedBytes() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
@@ -70,7 +80,8 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
   const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
                     (next == mapped_.begin() ||
                      std::prev(next)->first + std::prev(next)->second.bytes <= address);
-  const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 &&
+  const std::uint64_t page = pageBytes(file);
+  const bool allowed = free && bytes > 0 && page > 0 && address % page == 0 && bytes % page == 0 &&
                        window.contains(address, bytes) && sealedSize(file, F_SEAL_SHRINK) >= bytes;
   const bool done = allowed && wire::mapShared(address, bytes, file);
   ::close(file);

@@ -34,6 +34,11 @@ class SealedBytes {
 
 class SharedMemory {
  public:
+  SharedMemory() = default;
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
   /// Range of addresses for the client's pinned memory.
   wire::AddressRange window;
 
@@ -102,6 +107,8 @@ class SharedMemory {
   };
 
   bool mapFile(const Piece& piece, int file);
+  bool takeAddresses(std::uint64_t begin, std::uint64_t end);
+  bool isMapped(std::uint64_t begin, std::uint64_t end) const;
   bool isCovered(std::uint64_t begin, std::uint64_t end) const;
   bool isUsed(std::uint64_t begin, std::uint64_t end) const;
   std::uint64_t unmapUnusedLocked();
@@ -115,6 +122,7 @@ class SharedMemory {
   std::map<std::uint64_t, Mapping> mapped_;         ///< in the window, by start address
   std::map<std::uint64_t, Mapping> registrations_;  ///< outside of it
   std::map<std::uint64_t, Mapped> pieces_;          ///< that back them
+  std::map<std::uint64_t, std::uint64_t> taken_;    ///< addresses of all pieces ever: begin, end
 };
 
 }  // namespace worker

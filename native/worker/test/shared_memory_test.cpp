@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "native/worker/session/memory_file.h"
+
 namespace {
 
 constexpr std::uint64_t kBytes = 16384;
@@ -92,10 +94,10 @@ TEST_CASE_FIXTURE(Opened,
       {~std::uint64_t{4095}, 4096, 0},                  // not an address of a process
       {kFree + (1 << 20), ~std::uint64_t{4095}, 0},     // around the end of all addresses
   };
-  for (const auto& [address, bytes, offset] : wrong) {
-    CAPTURE(address);
+  for (const auto& each : wrong) {
+    CAPTURE(each.address);
     shared.put(21, memoryFile(0));
-    CHECK(!shared.mapPiece({21, address, bytes, offset}));
+    CHECK(!shared.mapPiece({21, each.address, each.bytes, each.offset}));
   }
   CHECK(!shared.contains(kFree, 1));
   CHECK(shared.unmapUnused() == 8192);
@@ -167,6 +169,54 @@ TEST_CASE_FIXTURE(Opened, "a registration needs pages, and keeps those that it t
   *reinterpret_cast<volatile char*>(kFree + 9100) = 'n';
   CHECK(shared.dropRegistration(kFree + 9100) == 8192);
   CHECK(!shared.claim(kFree + 9100));
+}
+
+/// Whether this process can place memory of its own there.
+bool isVacant(std::uint64_t address) {
+  void* const mapped = mmap(reinterpret_cast<void*>(address), 4096, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mapped != MAP_FAILED) munmap(mapped, 4096);
+  return mapped != MAP_FAILED;
+}
+
+// A graph may have a node with an address of a registration that has ended.
+TEST_CASE_FIXTURE(Opened, "addresses that were registered are never those of the worker's memory") {
+  const auto map = [&](std::uint64_t id, std::uint64_t address, std::uint64_t bytes) {
+    shared.put(id, memoryFile(0));
+    return shared.mapPiece({id, address, bytes, 0});
+  };
+  REQUIRE(map(40, kFree + 8192, 8192));
+  *reinterpret_cast<volatile char*>(kFree + 8192) = 'n';
+  CHECK(shared.unmapUnused() == 8192);
+  CHECK(!isVacant(kFree + 8192));
+  CHECK(!isVacant(kFree + 12288));
+  CHECK(isVacant(kFree + 16384));
+
+  // Pages before, of, and behind the former piece.
+  CHECK(map(41, kFree + 4096, kBytes));
+  CHECK(*reinterpret_cast<volatile char*>(kFree + 8192) == 0);
+  CHECK(!map(42, kFree, 8192));
+  CHECK(!map(43, kFree + 4096 + kBytes - 4096, 4096));
+  CHECK(map(44, kFree, 4096));
+  CHECK(shared.unmapUnused() == kBytes + 4096);
+  for (std::uint64_t page = kFree; page < kFree + 4096 + kBytes; page += 4096)
+    CHECK(!isVacant(page));
+}
+
+// The kernel would round the mapping up, beyond what was checked.
+TEST_CASE_FIXTURE(Opened, "no part of a huge page is mapped") {
+  constexpr std::uint64_t kHuge = std::uint64_t{2} << 20;
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | (21u << 26);
+  const int file = memfd_create("huge", kFlags);
+  if (file < 0) return;  // a kernel without them
+  CHECK(worker::pageBytes(file) == kHuge);
+  CHECK(ftruncate(file, kHuge) == 0);
+  CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+  shared.put(50, dup(file));
+  CHECK(!shared.map(50, begin() + kHuge, 4096));
+  shared.put(51, file);
+  CHECK(!shared.mapPiece({51, kFree, 4096, 0}));
+  CHECK(isVacant(kFree));
 }
 
 TEST_CASE_FIXTURE(Opened, "only a file that cannot change is read in place") {
