@@ -60,9 +60,7 @@ CUresult cuMemHostAlloc(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const CUresult status =
       thread.driver.cuMemHostRegister_v2(reinterpret_cast<void*>(address), bytes, registration);
   if (status != CUDA_SUCCESS) return release(thread, shared.unmap(address)), status;
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  shared.registered(address, context);
+  shared.registered(address, thread.owner());
   return CUDA_SUCCESS;
 }
 
@@ -95,9 +93,7 @@ CUresult cuMemHostRegister_v2(Thread& thread, wire::Decoder& in, wire::Encoder&)
   status = thread.driver.cuMemHostRegister_v2(reinterpret_cast<void*>(address), bytes,
                                               flags | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (status != CUDA_SUCCESS) return release(thread, shared.dropRegistration(address)), status;
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  shared.registered(address, context);
+  shared.registered(address, thread.owner());
   shared.keep(address);
   return CUDA_SUCCESS;
 }

@@ -14,12 +14,6 @@ using Kind = ExportTable::Kind;
 
 std::uint64_t addressOf(CUevent event) { return reinterpret_cast<std::uint64_t>(event); }
 
-CUcontext currentContext(const Thread& thread) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  return context;
-}
-
 }  // namespace
 
 /// Memory without a charge of its own (code, pools) cannot be exported.
@@ -54,7 +48,7 @@ CUresult cuIpcOpenMemHandle_v2(Thread& thread, CUdeviceptr* pdptr, CUipcMemHandl
   const CUresult status = thread.driver.cuIpcOpenMemHandle_v2(
       pdptr, std::bit_cast<CUipcMemHandle>(found->content), Flags);
   if (status == CUDA_SUCCESS)
-    sharing.opened(*pdptr, currentContext(thread), *found);
+    sharing.opened(*pdptr, thread.owner(), *found);
   else
     sharing.release(*found);
   return status;
@@ -80,7 +74,7 @@ CUresult cuIpcGetEventHandle(Thread& thread, CUipcEventHandle* pHandle, CUevent 
   if (const CUresult status = thread.driver.cuIpcGetEventHandle(&handle, event);
       status != CUDA_SUCCESS)
     return status;
-  const auto name = sharing.share(Kind::event, addressOf(event), currentContext(thread), 0,
+  const auto name = sharing.share(Kind::event, addressOf(event), thread.owner(), 0,
                                   std::bit_cast<SharedName>(handle));
   if (!name) return CUDA_ERROR_OUT_OF_MEMORY;
   *pHandle = std::bit_cast<CUipcEventHandle>(*name);

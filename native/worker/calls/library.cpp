@@ -156,9 +156,7 @@ CUresult cuKernelGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
 }
 
 CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  return loadImage(thread, in, out, context,
+  return loadImage(thread, in, out, thread.owner(),
                    [&](const void* code, JitOptions& options, std::uint64_t& handle) {
                      CUmodule module = nullptr;
                      const CUresult status = thread.driver.cuModuleLoadDataEx(

@@ -30,9 +30,7 @@ bool charge(Thread& thread, std::uint64_t bytes) {
 }
 
 void remember(Thread& thread, std::uint64_t key, std::uint64_t bytes) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  thread.session.quota.remember(key, bytes, context);
+  thread.session.quota.remember(key, bytes, thread.owner());
 }
 
 namespace {

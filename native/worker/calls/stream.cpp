@@ -8,9 +8,7 @@ namespace worker {
 namespace {
 
 CUresult make(Thread& thread, CUstream* stream, const std::function<CUresult()>& call) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  return thread.session.streams.make(context, stream, call);
+  return thread.session.streams.make(thread.owner(), stream, call);
 }
 
 }  // namespace

@@ -11,12 +11,6 @@ namespace {
 
 using wire::HandleKind;
 
-CUcontext currentOf(const Thread& thread) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  return context;
-}
-
 /// Replaces the handle of an array by its object.
 CUresult resolve(const Thread& thread, CUDA_RESOURCE_DESC& resource) {
   auto& array = resource.res.array.hArray;
@@ -51,13 +45,13 @@ CUresult create(Thread& thread, HandleKind kind, CUDA_RESOURCE_DESC& resource, w
   if (const CUresult status = resolve(thread, resource); status != CUDA_SUCCESS) return status;
   unsigned long long object = 0;
   if (const CUresult status = create(&object); status != CUDA_SUCCESS) return status;
-  thread.session.textureObjects.created(kind, currentOf(thread), object);
+  thread.session.textureObjects.created(kind, thread.owner(), object);
   out.put(object);
   return CUDA_SUCCESS;
 }
 
 bool lives(const Thread& thread, HandleKind kind, unsigned long long object) {
-  return thread.session.textureObjects.lives(kind, currentOf(thread), object);
+  return thread.session.textureObjects.lives(kind, thread.owner(), object);
 }
 
 /// The object is forgotten before the driver may give its value to another thread. The driver
@@ -66,7 +60,7 @@ template <class Destroy>
 CUresult destroy(Thread& thread, HandleKind kind, unsigned long long object, Destroy destroy) {
   if (!lives(thread, kind, object))
     return kind == HandleKind::texture ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  const CUcontext context = currentOf(thread);
+  const CUcontext context = thread.owner();
   thread.session.textureObjects.destroyed(kind, context, object);
   const CUresult status = destroy(object);
   if (status != CUDA_SUCCESS) thread.session.textureObjects.created(kind, context, object);

@@ -67,12 +67,14 @@ class GreenContexts {
     const auto found = contexts_.find(green);
     return found == contexts_.end() ? nullptr : found->second.context;
   }
-  /// Whether the context is a green one, whose streams and events do not end with it.
-  bool includes(CUcontext context) const {
-    if (!any_.load(std::memory_order_relaxed)) return false;
+  /// The device of a green context that lives. What is made while it is current does not end with
+  /// it, but with the device's primary context.
+  std::optional<CUdevice> deviceOf(CUcontext context) const {
+    if (!any_.load(std::memory_order_relaxed)) return std::nullopt;
     const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(contexts_,
-                               [&](const auto& entry) { return entry.second.context == context; });
+    const auto found = std::ranges::find_if(
+        contexts_, [&](const auto& entry) { return entry.second.context == context; });
+    return found == contexts_.end() ? std::nullopt : std::optional(found->second.device);
   }
 
  private:

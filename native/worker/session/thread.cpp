@@ -208,11 +208,17 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUcontex
              : account.reserveFor(function, context);
 }
 
-std::uint64_t Thread::currentContext() const {
+CUcontext Thread::owner() const {
   CUcontext context = nullptr;
   driver.cuCtxGetCurrent(&context);
-  if (session.greenContexts.includes(context)) return 0;
-  return session.handles.handleOf(wire::HandleKind::context, context);
+  const auto device = session.greenContexts.deviceOf(context);
+  if (!device) return context;
+  return static_cast<CUcontext>(
+      session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(*device)));
+}
+
+std::uint64_t Thread::ownerHandle() const {
+  return session.handles.handleOf(wire::HandleKind::context, owner());
 }
 
 CUresult Thread::refuseFrame() {

@@ -64,8 +64,12 @@ class Thread {
   template <class T>
   std::uint64_t add(wire::HandleKind kind, T object, std::uint64_t parent = 0) {
     return session.handles.add(kind, (void*)object, parent,
-                               endsWithContext(kind, parent) ? currentContext() : 0);
+                               endsWithContext(kind, parent) ? ownerHandle() : 0);
   }
+
+  /// The context with which ends what is made now: the current one, or for a green one the primary
+  /// context of its device. Null without one.
+  CUcontext owner() const;
 
   /// Whether the limit on handles is reached. Then the body returns CUDA_ERROR_OUT_OF_MEMORY before
   /// it calls the driver.
@@ -150,8 +154,7 @@ class Thread {
   }
   void usesCodeAnew(std::uint64_t handle) const;
   void unload(std::uint64_t image);
-  /// Handle of the current context; 0 without one, or for a green one, which nothing ends with.
-  std::uint64_t currentContext() const;
+  std::uint64_t ownerHandle() const;
   /// Clears the caches of launched functions and used code, which are valid for one context.
   void forgetLaunched() { launched_.fill({}), used_.fill(0); }
   /// Waits for the frame's turn. False after the session's end, or if the client violated the

@@ -4,6 +4,7 @@
 #include <elf.h>
 
 #include <cstring>
+#include <utility>
 
 #include "native/worker/test/session_fixture.h"
 #include "test/unit/program.h"
@@ -175,6 +176,57 @@ TEST_CASE("the variables of linked code are charged when it is loaded") {
   CHECK(test.quota.used() >= before + 32 * kMiB - 8 * kMiB);
 }
 
+worker::test::Reply describe(Fixture& test, const CUdevResource& resource) {
+  return test.frames.send(CallNumber::cuDevResourceGenerateDesc, [&](wire::Encoder& frame) {
+    frame.putBytes(&resource, sizeof resource);
+  });
+}
+
+/// A green context of the whole device, and the context that it is converted to.
+worker::test::Reply makeGreen(Fixture& test) {
+  CUdevResource whole{};
+  test.frames.call(CallNumber::cuDeviceGetDevResource, CUdevice{0}, CU_DEV_RESOURCE_TYPE_SM);
+  CHECK(test.session.driver.cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) ==
+        CUDA_SUCCESS);
+  const auto description = describe(test, whole);
+  CHECK(description.status == CUDA_SUCCESS);
+  return test.frames.call(CallNumber::cuGreenCtxCreate, description.handle, CUdevice{0},
+                          unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+}
+
+// The driver may give the address of a green context that has ended to another context, whose end
+// must not refund memory that the primary context holds.
+TEST_CASE("memory that was allocated in a green context is charged until the primary one ends") {
+  Fixture test;
+  const std::uint64_t before = test.quota.used();
+  CHECK(test.frames.call(CallNumber::cuDevicePrimaryCtxRetain, CUdevice{0}).status == CUDA_SUCCESS);
+  const auto green = makeGreen(test);
+  REQUIRE(green.status == CUDA_SUCCESS);
+  static CUcontext context = nullptr;
+  context =
+      static_cast<CUcontext>(test.session.handles.find(wire::HandleKind::context, green.second));
+  REQUIRE(context != nullptr);
+  test.frames.call(CallNumber::cuCtxSetCurrent, green.second);
+  const auto getCurrent = std::exchange(
+      test.session.driver.cuCtxGetCurrent,
+      [](CUcontext* current) { return *current = context, CUDA_SUCCESS; });  // as a GPU's driver
+  CHECK(test.frames.call(CallNumber::cuMemAlloc_v2, 64 * kMiB).status == CUDA_SUCCESS);
+  const auto event = test.frames.call(CallNumber::cuEventCreate, 0u);
+  test.session.driver.cuCtxGetCurrent = getCurrent;
+  test.frames.call(CallNumber::cuCtxSetCurrent, test.context);
+  CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status == CUDA_SUCCESS);
+  CUcontext again = context;  // another context, with the same address
+  CHECK(test.session.contexts.make(0, &again, [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
+  test.session.contextEnded(again);
+  CHECK(test.quota.used() == before + 64 * kMiB);
+  CHECK(test.frames.call(CallNumber::cuEventQuery, event.handle).status == CUDA_SUCCESS);
+  CHECK(test.frames.call(CallNumber::cuDevicePrimaryCtxRelease_v2, CUdevice{0}).status ==
+        CUDA_SUCCESS);
+  CHECK(test.quota.used() == before);
+  CHECK(test.frames.call(CallNumber::cuEventQuery, event.handle).status ==
+        CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_CASE("a green context takes only resources that the driver gave") {
   Fixture test;
   const auto asked =
@@ -187,19 +239,8 @@ TEST_CASE("a green context takes only resources that the driver gave") {
             .call(CallNumber::cuDevSmResourceSplitByCount, forged, std::uint32_t{1},
                   std::uint32_t{0}, std::uint32_t{0}, std::uint32_t{8})
             .status == CUDA_ERROR_INVALID_RESOURCE_TYPE);
-  const auto describe = [&](const CUdevResource& resource) {
-    return test.frames.send(CallNumber::cuDevResourceGenerateDesc, [&](wire::Encoder& frame) {
-      frame.putBytes(&resource, sizeof resource);
-    });
-  };
-  CHECK(describe(forged).status == CUDA_ERROR_INVALID_RESOURCE_TYPE);
-  CUdevResource whole{};
-  CHECK(test.session.driver.cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) ==
-        CUDA_SUCCESS);
-  const auto description = describe(whole);
-  CHECK(description.status == CUDA_SUCCESS);
-  const auto green = test.frames.call(CallNumber::cuGreenCtxCreate, description.handle, CUdevice{0},
-                                      unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+  CHECK(describe(test, forged).status == CUDA_ERROR_INVALID_RESOURCE_TYPE);
+  const auto green = makeGreen(test);
   CHECK(green.status == CUDA_SUCCESS);
   CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status == CUDA_SUCCESS);
   CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status ==
