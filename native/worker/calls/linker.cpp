@@ -127,6 +127,7 @@ CUresult cuLinkComplete(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   if (!in.finished()) return thread.refuseFrame();
   Link* link = nullptr;
   if (const CUresult status = find(thread, handle, link); status != CUDA_SUCCESS) return status;
+  link->code = nullptr;  // the driver may free what it made before
   void* code = nullptr;
   std::size_t bytes = 0;
   const CUresult status = thread.driver.cuLinkComplete(link->state, &code, &bytes);
