@@ -46,9 +46,9 @@ test('memory is charged to nobody as long as its owner holds it', () => {
   const table = ExportTable.open(directory) as ExportTable;
   write(0, 100, 3, { 3: 2, 5: 1 });
   expect(table.readOrphaned()).toBe(0);
-  table.clearSlot(3);
+  table.clearSlots([3]);
   expect(table.readOrphaned()).toBe(100);
-  table.clearSlot(5);
+  table.clearSlots([5]);
   expect(table.readOrphaned()).toBe(0);
   table.close();
 });

@@ -71,12 +71,14 @@ export class ExportTable {
       if (name !== FILE) rmSync(path.join(sharing, name), { recursive: true, force: true });
   }
 
-  /** Clears the marks of a worker that has exited. */
-  clearSlot(slot: number): void {
+  /** Clears the marks of workers that have exited. Reads the table once: a full one has 1.5 MB. */
+  clearSlots(slots: readonly number[]): void {
     this.#entries().forEach((entry, index) => {
-      if (entry[MARKS_OFFSET + slot] === 0) return;
-      const offset = ENTRIES_OFFSET + index * ENTRY_BYTES + MARKS_OFFSET + slot;
-      writeSync(this.#fd, Buffer.alloc(1), 0, 1, offset);
+      const marks = entry.subarray(MARKS_OFFSET, MARKS_OFFSET + MARKS);
+      if (marks.equals(NO_MARKS)) return;
+      const offset = ENTRIES_OFFSET + index * ENTRY_BYTES + MARKS_OFFSET;
+      for (const slot of slots)
+        if (marks[slot] !== 0) writeSync(this.#fd, Buffer.alloc(1), 0, 1, offset + slot);
     });
   }
 

@@ -74,8 +74,8 @@ export class QuotaFile {
 
   /** Clears all slots that are not taken. */
   clearOthers(): void {
-    for (let slot = 0; slot < MAX_SESSIONS; slot++)
-      if (!this.#taken.has(slot)) this.releaseSlot(slot);
+    const slots = Array.from({ length: MAX_SESSIONS }, (_, slot) => slot);
+    this.#clear(slots.filter((slot) => !this.#taken.has(slot)));
   }
 
   /** Takes a free slot; undefined if all are taken. */
@@ -88,13 +88,9 @@ export class QuotaFile {
     return undefined;
   }
 
-  /**
-   * Clears and frees a slot. Requires that its worker has exited. What others hold of its exports
-   * is charged before its own memory is refunded.
-   */
+  /** Clears and frees a slot. Requires that its worker has exited. */
   releaseSlot(slot: number): void {
-    this.#exports?.clearSlot(slot);
-    writeSync(this.#fd, Buffer.alloc(SLOT_BYTES), 0, SLOT_BYTES, slotOffset(slot));
+    this.#clear([slot]);
     this.#taken.delete(slot);
   }
 
@@ -124,6 +120,13 @@ export class QuotaFile {
   close(): void {
     this.#exports?.close();
     closeSync(this.#fd);
+  }
+
+  /** What others hold of the exports is charged before the memory itself is refunded. */
+  #clear(slots: readonly number[]): void {
+    this.#exports?.clearSlots(slots);
+    for (const slot of slots)
+      writeSync(this.#fd, Buffer.alloc(SLOT_BYTES), 0, SLOT_BYTES, slotOffset(slot));
   }
 
   #read(offset: number, bytes: number): Buffer {
