@@ -18,6 +18,8 @@ import type { Version } from './versions.js';
 const SOCKET_DIRECTORY = '/run/nvidia-virtual';
 /** Default search directories of the loader in Debian and Red Hat based images. */
 const LIBRARY_DIRECTORIES = ['/usr/lib/x86_64-linux-gnu', '/usr/lib64'] as const;
+/** The soname, and the name that Taichi, Dr.Jit and hashcat load. */
+const LIBRARY_NAMES = ['libcuda.so.1', 'libcuda.so'] as const;
 
 const ENVIRONMENT = {
   // If NVIDIA's runtime is the default, it must inject nothing, even if the image requests it.
@@ -71,8 +73,8 @@ function answerContainer(
  * a file, because its directories belong to the image.
  */
 function mountsOf(clientDirectory: string, version: Version): Mount[] {
-  const libraries = LIBRARY_DIRECTORIES.map(
-    (directory) => [version.library, path.join(directory, 'libcuda.so.1')] as const,
+  const libraries = LIBRARY_DIRECTORIES.flatMap((directory) =>
+    LIBRARY_NAMES.map((name) => [version.library, path.join(directory, name)] as const),
   );
   const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...libraries];
   return mounts.map(([hostPath, containerPath]) => ({ hostPath, containerPath, readOnly: true }));

@@ -45,7 +45,9 @@ test('a container gets a directory, the library, two variables and no device', a
   expect(mounts.map(({ containerPath, readOnly }) => [containerPath, readOnly])).toEqual([
     ['/run/nvidia-virtual', true],
     ['/usr/lib/x86_64-linux-gnu/libcuda.so.1', true],
+    ['/usr/lib/x86_64-linux-gnu/libcuda.so', true],
     ['/usr/lib64/libcuda.so.1', true],
+    ['/usr/lib64/libcuda.so', true],
   ]);
   const [client, library] = mounts.map(({ hostPath }) => hostPath) as [string, string];
   expect(path.dirname(path.dirname(client))).toBe(path.join(node.state, 'allocations'));

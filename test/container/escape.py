@@ -46,7 +46,8 @@ def own_driver():
 
 
 def drivers_of_the_host():
-    ours = ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"]
+    directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
+    ours = [f"{directory}/libcuda.so{end}" for directory in directories for end in ("", ".1")]
     found = [
         os.path.join(top, file)
         for place in ("/usr", "/opt/nvidia")

@@ -7,7 +7,10 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
  * The native parts of one build, under one directory.
  */
 export interface Installation {
-  /** Contains libcuda.so.1 and no other library, because programs have it in their search path. */
+  /**
+   * Contains libcuda.so.1, a link libcuda.so to it, and no other library, because programs have it
+   * in their search path.
+   */
   readonly interposerDirectory: string;
   readonly worker: string;
   readonly arbiter: string;

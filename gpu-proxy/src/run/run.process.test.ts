@@ -25,6 +25,12 @@ test('output and exit status are those of the program', async () => {
   expect(place.leftovers()).toEqual([]);
 });
 
+test('both names of the driver library are ours', async () => {
+  const load = 'import ctypes; a, b = map(ctypes.CDLL, ["libcuda.so.1", "libcuda.so"])';
+  const same = 'print(a._handle == b._handle)';
+  expect((await run([], ['python3', '-c', `${load}; ${same}`]).end()).stdout).toBe('True\n');
+});
+
 test('standard input and arguments are passed to the program unchanged', async () => {
   const command = run([], ['sh', '-c', 'cat; printf "%s|" "$@"', 'sh', '--memory', 'a b', '']);
   command.process.stdin.end('in\n');
