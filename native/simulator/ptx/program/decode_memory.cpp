@@ -12,9 +12,9 @@ namespace simulator::ptx {
 
 Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, const Operand& whole,
                               Space space) {
-  if (whole.kind != Operand::Kind::Address || whole.elements.size() != 1)
+  if (!whole.element && (whole.kind != Operand::Kind::Address || whole.elements.size() != 1))
     malformed(instruction, "expected an address in brackets");
-  const Operand& base = whole.elements[0];
+  const Operand& base = whole.element ? whole : whole.elements[0];
   if (base.kind == Operand::Kind::Integer) {
     op.immediate = static_cast<std::int64_t>(base.bits);
     return space;

@@ -113,6 +113,7 @@ void Parser::moduleItem(Module& module) {
 
 Module Parser::module() {
   Module result;
+  module_ = &result;
   while (token_.kind != Token::Kind::End) moduleItem(result);
   if (result.version == 0)
     throw Failure(1, "the text does not begin with .version", CUDA_ERROR_INVALID_PTX);

@@ -74,7 +74,8 @@ class Parser {
   Operand operand(Function& function);
   Operand primary(Function& function);
   Operand number(bool negative);
-  Operand named(Token name);
+  Operand named(Function& function, Token name);
+  std::int64_t elementBytes(const Function& function, const Operand& array);
   Operand group(Function& function, Operand::Kind kind, char close);
   std::int64_t displacement();
   std::uint32_t predicate();
@@ -82,6 +83,7 @@ class Parser {
   Lexer lexer_;
   Token token_;
   Scopes scopes_;
+  const Module* module_ = nullptr;
   int levels_ = 0;
   struct LabelScope {
     std::size_t firstInstruction;

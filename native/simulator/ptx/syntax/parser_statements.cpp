@@ -175,7 +175,7 @@ Operand Parser::primary(Function& function) {
   if (accept('{')) return group(function, Operand::Kind::Vector, '}');
   if (accept('(')) return group(function, Operand::Kind::List, ')');
   if (accept('[')) return group(function, Operand::Kind::Address, ']');
-  if (token_.kind == Token::Kind::Word) return named(advance());
+  if (token_.kind == Token::Kind::Word) return named(function, advance());
   const bool negative = accept('-');
   return number(negative);
 }
@@ -213,7 +213,17 @@ std::int64_t Parser::displacement() {
   return result;
 }
 
-Operand Parser::named(Token name) {
+/// @param array a variable of the function or, declared before it, of the module
+std::int64_t Parser::elementBytes(const Function& function, const Operand& array) {
+  if (array.kind == Operand::Kind::Local)
+    return static_cast<std::int64_t>(bytesOf(function.variables[array.index].type));
+  for (const Variable& variable : module_->variables) {
+    if (variable.name == array.name) return static_cast<std::int64_t>(bytesOf(variable.type));
+  }
+  fail("'" + std::string(array.name) + "' is not an array");
+}
+
+Operand Parser::named(Function& function, Token name) {
   Operand result;
   result.name = name.text;
   if (name.text == "_") return result;
@@ -231,7 +241,12 @@ Operand Parser::named(Token name) {
   } else {
     result.kind = name.text[0] == '%' ? Operand::Kind::Special : Operand::Kind::Symbol;
   }
-  result.offset = displacement();
+  if (accept('[')) {
+    result.offset = expectInteger() * elementBytes(function, result);
+    result.element = true;
+    expect(']');
+  }
+  result.offset += displacement();
   return result;
 }
 

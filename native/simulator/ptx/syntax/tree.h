@@ -31,6 +31,7 @@ struct Operand {
   };
   Kind kind = Kind::Sink;
   bool negated = false;  ///< !p
+  bool element = false;  ///< name[index], without brackets around it
   std::uint32_t index = 0;
   std::int64_t offset = 0;
   std::uint64_t bits = 0;

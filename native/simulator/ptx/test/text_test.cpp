@@ -53,6 +53,26 @@ TEST_CASE("deeply nested text gives an error message") {
   }
 }
 
+TEST_CASE("elements of arrays are operands") {
+  test::Module module(test::kernel(R"(
+  .shared .align 8 .b64 pairs[8];
+  mov.u64 %rd4, pairs[0];
+  mov.u64 %rd5, pairs[3];
+  sub.u64 %rd6, %rd5, %rd4;
+  ld.global.u32 %r2, words[2];
+  st.shared.u32 pairs[1], %r2;
+  ld.shared.u32 %r3, [pairs+8];
+  cvt.u32.u64 %r4, %rd6;
+  mad.lo.u32 %r4, %r3, 100, %r4;
+  st.global.u32 [%rd3], %r4;
+)",
+                                   ".global .u32 words[3] = {5, 6, 7};\n"));
+  test::Buffer<std::uint32_t> out(module.memory, 1);
+  CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 724u);
+  refused("mov.u64 %rd4, nothing[1];", "ptx line 18: 'nothing' is not an array");
+}
+
 TEST_CASE("values of arrays may be nested") {
   CHECK(test::Module(test::kernel("ret;", ".global .u32 x[2][2][2] = {{{1, 2}, {3, 4}}, {{5}}};\n"))
             .program != nullptr);
