@@ -25,10 +25,11 @@ std::optional<unsigned> PoolAccount::importedFrom(CUmemoryPool handle) {
   return found == pools_.end() ? std::nullopt : found->second->entry;
 }
 
-CUmemoryPool PoolAccount::poolOf(CUdeviceptr address) {
+std::pair<CUmemoryPool, std::uint64_t> PoolAccount::poolOf(CUdeviceptr address) {
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(address);
-  return found == allocations_.end() || found->second->ended ? nullptr : found->second->handle;
+  if (found == allocations_.end() || found->second.pool->ended) return {nullptr, 0};
+  return {found->second.pool->handle, found->second.bytes};
 }
 
 bool PoolAccount::lives(CUmemoryPool handle) {
@@ -54,7 +55,7 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
   if (!room) return quota_.refuse(bytes), CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = call();
   if (status != CUDA_SUCCESS || *address == 0) return settle(*pool), status;
-  if (fits(*pool)) return allocations_[*address] = pool, CUDA_SUCCESS;
+  if (fits(*pool)) return allocations_[*address] = {pool, bytes}, CUDA_SUCCESS;
   driver_.cuMemFreeAsync(*address, stream);
   lock.unlock();
   wait();
@@ -87,11 +88,11 @@ bool PoolAccount::free(CUdeviceptr address, const Call& call, CUresult& status) 
   std::unique_lock lock(mutex_);
   const auto found = allocations_.extract(address);
   if (found.empty()) return false;
-  const std::shared_ptr<Pool> pool = found.mapped();
+  const std::shared_ptr<Pool> pool = found.mapped().pool;
   lock.unlock();
   status = call();
   lock.lock();
-  if (status != CUDA_SUCCESS) return allocations_[address] = pool, true;
+  if (status != CUDA_SUCCESS) return allocations_[address] = found.mapped(), true;
   if (pool->handle != nullptr) settle(*pool);
   return true;
 }

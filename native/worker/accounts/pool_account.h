@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "driver.h"
 #include "native/worker/accounts/quota.h"
@@ -34,8 +35,9 @@ class PoolAccount {
   void imported(CUmemoryPool pool, unsigned entry, std::shared_ptr<void> companion);
   /// The entry of an imported pool.
   std::optional<unsigned> importedFrom(CUmemoryPool pool);
-  /// The pool of an allocation; null if the address is of none, or the pool is destroyed.
-  CUmemoryPool poolOf(CUdeviceptr address);
+  /// The pool of an allocation, and its bytes. Null if the address is of none, or the pool is
+  /// destroyed.
+  std::pair<CUmemoryPool, std::uint64_t> poolOf(CUdeviceptr address);
   /// Whether the program has made the pool, and not destroyed it.
   bool lives(CUmemoryPool pool);
 
@@ -74,6 +76,11 @@ class PoolAccount {
     std::shared_ptr<void> companion = nullptr;
   };
 
+  struct Allocation {
+    std::shared_ptr<Pool> pool;
+    std::uint64_t bytes;
+  };
+
   std::shared_ptr<Pool> poolOf(CUmemoryPool handle);
   std::uint64_t reserved(const Pool& pool) const;
   std::uint64_t neededFor(const Pool& pool, std::uint64_t bytes) const;
@@ -92,7 +99,7 @@ class PoolAccount {
   Quota& quota_;
   std::mutex mutex_;
   std::map<CUmemoryPool, std::shared_ptr<Pool>> pools_;
-  std::unordered_map<CUdeviceptr, std::shared_ptr<Pool>> allocations_;
+  std::unordered_map<CUdeviceptr, Allocation> allocations_;
 };
 
 }  // namespace worker

@@ -175,24 +175,21 @@ CUresult cuMemPoolExportPointer(Thread& thread, CUmemPoolPtrExportData* shareDat
                                 CUdeviceptr ptr) {
   Session& session = thread.session;
   if (!session.sharing.possible()) return CUDA_ERROR_NOT_SUPPORTED;
-  const CUmemoryPool pool = session.pools.poolOf(ptr);
+  const auto allocation = session.pools.poolOf(ptr);
+  const CUmemoryPool pool = allocation.first;
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUmemPoolPtrExportData data{};
-  CUdeviceptr base = 0;
-  size_t size = 0;
   if (const CUresult status = thread.driver.cuMemPoolExportPointer(&data, ptr);
-      status != CUDA_SUCCESS)
-    return status;
-  if (const CUresult status = thread.driver.cuMemGetAddressRange_v2(&base, &size, ptr);
       status != CUDA_SUCCESS)
     return status;
   session.fileExports.name({Kind::pool, idOf(pool)}, 0);
   const auto group = session.sharing.entryOf(Kind::pool, idOf(pool));
   if (!group) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto name = session.sharing.share(Kind::poolPointer, ptr, nullptr, wholeSteps(size),
-                                          std::bit_cast<SharedName>(data), *group);
+  const auto name =
+      session.sharing.share(Kind::poolPointer, ptr, nullptr, wholeSteps(allocation.second),
+                            std::bit_cast<SharedName>(data), *group);
   if (!name) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (session.pools.poolOf(ptr) != pool)  // another thread has freed it
+  if (session.pools.poolOf(ptr) != allocation)  // another thread has freed it
     return session.sharing.ended(Kind::poolPointer, ptr), CUDA_ERROR_INVALID_VALUE;
   *shareData_out = std::bit_cast<CUmemPoolPtrExportData>(*name);
   return CUDA_SUCCESS;

@@ -1,5 +1,7 @@
 // A memory pool by file descriptor, and its memory by data that a program copies: both processes write what the other one reads.
 // conformance: flags=-lcuda judges=itself
+#include <thread>
+
 #include "descriptors.h"
 
 namespace {
@@ -58,7 +60,8 @@ void owner(const Processes& processes) {
   EXPECT_OK(cuMemPoolExportToShareableHandle(&file, pool, kFile, 0));
   CUmemPoolPtrExportData first{}, second{};
   EXPECT_OK(cuMemPoolExportPointer(&first, large));
-  EXPECT_OK(cuMemPoolExportPointer(&second, small));
+  // also on a thread without a context
+  std::thread([&] { EXPECT_OK(cuMemPoolExportPointer(&second, small)); }).join();
   giveFile(processes, file);
   processes.send(first);
   processes.send(second);
