@@ -37,7 +37,6 @@ bool betweenFloats(const Form& form) {
   const bool brain = form.type == Type::BF16 || form.from == Type::BF16;
   const bool single = form.type == Type::F32 || form.from == Type::F32;
   if ((form.flush && !single) || (form.saturate && brain)) return false;
-  if (form.type == Type::BF16 && form.from == Type::F32) return toNarrow(form);
   if (form.type == Type::BF16 && form.flush) return false;
   if (form.type == form.from)
     return form.rounding == Rounding::None ? form.type != Type::BF16 : isIntegral(form.rounding);

@@ -279,6 +279,7 @@ void convertForms(Forms& forms) {
   all(forms, "cvt" + rounded + "(|.sat).f16.f64");
   all(forms, "cvt" + rounded + ".bf16.f64");
   all(forms, "cvt(.rn|.rz)(|.relu)(|.satfinite).(f16|bf16).f32");
+  all(forms, "cvt(.rm|.rp).bf16.f32");
   all(forms, "cvt(.rn|.rz)(|.relu).tf32.f32");
   all(forms, "cvt.rna(|.satfinite).tf32.f32");
   pairs(forms);
