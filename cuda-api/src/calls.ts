@@ -78,7 +78,7 @@ export interface Call {
   window?: Window;
   /** Kind of memory that it allocates. Undefined: none. */
   allocates?: Allocates;
-  /** Toolkit header that declares it, if not cuda.h. */
+  /** Toolkit header that declares it, if not cuda.h, after those that it requires. */
   header?: string;
   /** Whether it exists only between interposer and worker. */
   internal: boolean;

@@ -7,7 +7,7 @@ interface Declared {
   name: string;
   /** Position of the declaration, for errors. */
   place: Located;
-  /** Toolkit header that declares it, if not cuda.h. */
+  /** Toolkit header that declares it, if not cuda.h, after those that it requires. */
   header?: string;
 }
 

@@ -27,10 +27,12 @@ ${main?.[1].join('\n') ?? ''}
 ${others.map(([header, lines]) => ifThere(header, lines)).join('')}`;
 }
 
-function ifThere(header: string, lines: readonly string[]): string {
+/** @param headers one or several with spaces between them, in the order of their inclusion */
+function ifThere(headers: string, lines: readonly string[]): string {
+  const names = headers.split(' ');
   return `
-#if __has_include(<${header}>)
-#include <${header}>
+#if ${names.map((name) => `__has_include(<${name}>)`).join(' && ')}
+${names.map((name) => `#include <${name}>`).join('\n')}
 ${lines.join('\n')}
 #endif
 `;
