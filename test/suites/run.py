@@ -52,6 +52,8 @@ class Report:
             self.write(report.nodeid, report.outcome, reason(report))
 
 
-with open(report, 'a') as file:
-    status = pytest.main(arguments, plugins=[Report(file), Settings()])
-sys.exit(status)
+# Processes that tests spawn import this file, too, for the paths above.
+if __name__ == '__main__':
+    with open(report, 'a') as file:
+        status = pytest.main(arguments, plugins=[Report(file), Settings()])
+    sys.exit(status)
