@@ -19,6 +19,7 @@ const HELP = `Runs public test suites on the simulated GPU through the product.
 Failures that test/suites/expected/ lists are counted, but do not fail the run.`;
 
 const RUNNER = path.join(REPOSITORY, 'test', 'suites', 'run.py');
+const PROCESSES = path.join(REPOSITORY, 'test', 'suites', 'processes');
 
 const { values } = parseArgs({
   options: {
@@ -122,7 +123,8 @@ function pytest({ suite, environment, file, expected }: Run, report: string, dir
     HOME: directory,
     PYTHONDONTWRITEBYTECODE: '1',
     // For the processes that tests start.
-    PYTHONPATH: packages,
+    PYTHONPATH: [PROCESSES, packages].join(path.delimiter),
+    SUITE_PACKAGES: packages,
   };
   const seconds = Number(values.seconds);
   return runChild(process.execPath, [GPU_PROXY, ...args], { cwd: tests, env, seconds });
