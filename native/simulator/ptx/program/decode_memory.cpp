@@ -27,7 +27,7 @@ Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, con
     op.immediate = base.offset;
     return space == Space::Param && !function_.entry ? Space::Local : space;
   }
-  if (base.kind == Operand::Kind::Local) {
+  if (base.kind == Operand::Kind::Local && base.elements.empty()) {
     const Variable& variable = function_.variables[base.index];
     const bool kernelParameter =
         function_.entry && base.index < function_.returns + function_.parameters;

@@ -65,6 +65,7 @@ class Lowerer {
   Slot sourceRegister(const Instruction& instruction, const Operand& operand, Type type,
                       bool mayBeWider);
   Slot special(const Instruction& instruction, const Operand& operand, unsigned bytes);
+  Slot elementAddress(const Instruction& instruction, const Operand& array);
   Slot address(const Instruction& instruction, const Operand& operand);
   Slot frameAddress(const Instruction& instruction, std::uint64_t offset, unsigned bytes);
   Slot destination(const Instruction& instruction, const Operand& operand, Type type,

@@ -104,8 +104,29 @@ Slot Lowerer::frameAddress(const Instruction& instruction, std::uint64_t offset,
   return result;
 }
 
+/// The 64-bit address of array[register].
+Slot Lowerer::elementAddress(const Instruction& instruction, const Operand& array) {
+  const Operand& index = array.elements[0];
+  const unsigned bytes = registerBytes(index, Type::U32);
+  if (bytes != 4 && bytes != 8) malformed(instruction, "the index of an array has 32 or 64 bits");
+  Operand first = array;
+  first.elements.clear();
+  const Slot start = address(instruction, first);
+  const Type narrow = registers_[index.index] == Type::S32 ? Type::S32 : Type::U32;
+  Operation op = begin(instruction, bytes == 8 ? Form{.op = Op::MadLow, .type = Type::U64}
+                                               : Form{.op = Op::MadWide, .type = narrow});
+  op.guard = Operation::kNoGuard;
+  use(op, 1, index.index);
+  use(op, 2, number(array.bits, bytes));
+  use(op, 3, start);
+  define(op, 0, temporary(Type::B64));
+  emit(op);
+  return op.slot[0];
+}
+
 /// The 64-bit address of a variable or function, in its own state space.
 Slot Lowerer::address(const Instruction& instruction, const Operand& operand) {
+  if (!operand.elements.empty()) return elementAddress(instruction, operand);
   const auto offset = static_cast<std::uint64_t>(operand.offset);
   Symbol symbol;
   if (operand.kind == Operand::Kind::Local) {

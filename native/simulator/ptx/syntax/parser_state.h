@@ -75,6 +75,7 @@ class Parser {
   Operand primary(Function& function);
   Operand number(bool negative);
   Operand named(Function& function, Token name);
+  void element(const Function& function, Operand& array);
   std::int64_t elementBytes(const Function& function, const Operand& array);
   Operand group(Function& function, Operand::Kind kind, char close);
   std::int64_t displacement();

@@ -241,13 +241,30 @@ Operand Parser::named(Function& function, Token name) {
   } else {
     result.kind = name.text[0] == '%' ? Operand::Kind::Special : Operand::Kind::Symbol;
   }
-  if (accept('[')) {
-    result.offset = expectInteger() * elementBytes(function, result);
-    result.element = true;
-    expect(']');
-  }
+  if (accept('[')) element(function, result);
   result.offset += displacement();
   return result;
+}
+
+/// array[3], array[%r1] or array[%r1 + 3], behind the bracket.
+void Parser::element(const Function& function, Operand& array) {
+  const std::int64_t bytes = elementBytes(function, array);
+  array.element = true;
+  if (token_.kind == Token::Kind::Word) {
+    const Name found = scopes_.find(token_.text);
+    if (found.kind != Name::Kind::Register)
+      fail("the index '" + std::string(token_.text) + "' is not a register or a number");
+    Operand index;
+    index.kind = Operand::Kind::Register;
+    index.name = advance().text;
+    index.index = found.index;
+    array.elements.push_back(index);
+    array.bits = static_cast<std::uint64_t>(bytes);
+    array.offset = displacement() * bytes;
+  } else {
+    array.offset = expectInteger() * bytes;
+  }
+  expect(']');
 }
 
 }  // namespace simulator::ptx

@@ -31,7 +31,8 @@ struct Operand {
   };
   Kind kind = Kind::Sink;
   bool negated = false;  ///< !p
-  bool element = false;  ///< name[index], without brackets around it
+  bool element = false;  ///< name[index], without brackets around it; if the index is a register,
+                         ///< it is elements[0], and bits has the bytes of an element
   std::uint32_t index = 0;
   std::int64_t offset = 0;
   std::uint64_t bits = 0;

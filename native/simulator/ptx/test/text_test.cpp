@@ -70,6 +70,21 @@ TEST_CASE("elements of arrays are operands") {
   test::Buffer<std::uint32_t> out(module.memory, 1);
   CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   CHECK(out[0] == 724u);
+  test::Module indexed(test::kernel(R"(
+  .local .align 4 .b32 own[4];
+  mov.u32 %r2, 1;
+  cvt.u64.u32 %rd4, %r2;
+  ld.global.u32 %r3, words[%r2];
+  ld.global.u32 %r4, [words[%rd4 + 1]];
+  st.local.u32 own[%r2 + 2], %r4;
+  ld.local.u32 %r5, [own+12];
+  mad.lo.u32 %r6, %r3, 100, %r5;
+  st.global.u32 [%rd3], %r6;
+)",
+                                    ".global .u32 words[3] = {5, 6, 7};\n"));
+  test::Buffer<std::uint32_t> found(indexed.memory, 1);
+  CHECK(indexed.run("k", {.block = {1, 1, 1}}, found.address(), found.address()) == CUDA_SUCCESS);
+  CHECK(found[0] == 607u);
   refused("mov.u64 %rd4, nothing[1];", "ptx line 18: 'nothing' is not an array");
 }
 
