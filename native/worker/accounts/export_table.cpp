@@ -25,8 +25,8 @@ struct ExportTable::File {
   enum Mark : std::uint8_t { none, user, owner };
   struct Entry {
     Token token;
-    std::uint64_t bytes;
-    std::uint32_t owner;  ///< slot
+    std::atomic<std::uint64_t> bytes;
+    std::atomic<std::uint32_t> owner;  ///< slot
     Kind kind;
     Content content;
     std::atomic<std::uint8_t> marks[kWorkers];  ///< by slot
@@ -134,7 +134,8 @@ std::uint64_t ExportTable::orphaned() const {
   const std::uint32_t count = std::min(file_->used.load(), kEntries);
   for (unsigned i = 0; i < count; ++i) {
     const File::Entry& entry = file_->entries[i];
-    if (!entry.isOwned() && entry.isHeld()) bytes += entry.bytes;
+    // Without the lock: whoever adds an entry marks it last.
+    if (entry.isHeld() && !entry.isOwned()) bytes += entry.bytes;
   }
   return bytes;
 }
