@@ -1,4 +1,4 @@
-// cuIpcOpenMemHandle as CUDA 4.1 exported it: another process fills memory through it, and closes it.
+// cuIpcOpenMemHandle as CUDA 4.1 exported it, and as it is now: another process fills memory through it, and closes it.
 // conformance: flags=-lcuda judges=itself
 #include <utility>
 
@@ -23,6 +23,9 @@ static void owner(const Processes& processes) {
 static void user(const Processes& processes) {
   const auto handle = processes.receive<CUipcMemHandle>();
   CUdeviceptr memory = 0;
+  EXPECT_OK(cuIpcOpenMemHandle(&memory, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  EXPECT(valueAt(memory) == 1);
+  EXPECT_OK(cuIpcCloseMemHandle(memory));
   EXPECT_OK(byName("cuIpcOpenMemHandle", &memory, handle, unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS}));
   EXPECT(valueAt(memory) == 1);
   EXPECT_OK(cuMemsetD32(memory + 4, 2, kCount - 1));
