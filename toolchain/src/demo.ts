@@ -18,6 +18,7 @@ const PARTS = [
   'interposer/libcuda.so.1',
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
+  'native/closer/nvidia-virtual-closer',
   'native/simulator/libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1',
   'native/addon/nvidia-virtual.node',
