@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "by_name.h"
-#include "processes.h"
+#include "two_roles.h"
 
 constexpr std::size_t kCount = 1 << 20;
 
@@ -35,13 +35,4 @@ static void user(const Processes& processes) {
   processes.meet();
 }
 
-int main() {
-  Processes processes;
-  startDriver();
-  if (!processes.isChild()) {
-    owner(processes);
-    return processes.end();
-  }
-  user(processes);
-  return wrongExpectations == 0 ? 0 : 1;  // by return, not by _exit: then a trace has its last calls
-}
+int main() { return playRoles(owner, user); }

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "descriptors.h"
+#include "two_roles.h"
 
 namespace {
 
@@ -110,13 +111,4 @@ void user(const Processes& processes) {
 
 }  // namespace
 
-int main() {
-  Processes processes;
-  startDriver();
-  if (!processes.isChild()) {
-    owner(processes);
-    return processes.end();
-  }
-  user(processes);
-  return wrongExpectations == 0 ? 0 : 1;  // by return, not by _exit: then a trace has its last calls
-}
+int main() { return playRoles(owner, user); }

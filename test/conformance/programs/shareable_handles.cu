@@ -1,6 +1,7 @@
 // Memory of cuMemCreate by file descriptor: both processes write what the other one reads; it outlives its creator's use, and descriptors that lead to no memory are refused.
 // conformance: flags=-lcuda judges=itself
 #include "descriptors.h"
+#include "two_roles.h"
 
 namespace {
 
@@ -141,13 +142,4 @@ void user(const Processes& processes) {
 
 }  // namespace
 
-int main() {
-  Processes processes;
-  startDriver();
-  if (!processes.isChild()) {
-    owner(processes);
-    return processes.end();
-  }
-  user(processes);
-  return wrongExpectations == 0 ? 0 : 1;  // by return, not by _exit: then a trace has its last calls
-}
+int main() { return playRoles(owner, user); }
