@@ -46,10 +46,17 @@ void Captures::changed() {
   state_.store(((state >> 32) + 1) << 32 | (state & kTraced) | list_.size());
 }
 
-RelaxedCapture::RelaxedCapture(const Driver& driver, const Captures& captures)
-    : driver_(driver), wanted_(captures.any()) {
+RelaxedCapture::RelaxedCapture(const Driver& driver, bool wanted)
+    : driver_(driver), wanted_(wanted) {
   if (wanted_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
 }
+
+RelaxedCapture::RelaxedCapture(const Driver& driver, const Captures& captures)
+    : RelaxedCapture(driver, captures.any()) {}
+
+/// A driver that knows no captures lacks the call.
+RelaxedCapture::RelaxedCapture(const Driver& driver)
+    : RelaxedCapture(driver, driver.cuThreadExchangeStreamCaptureMode != nullptr) {}
 
 RelaxedCapture::~RelaxedCapture() {
   if (wanted_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);

@@ -65,12 +65,17 @@ class Captures {
 /// worker's own calls.
 class RelaxedCapture {
  public:
+  /// In the thread's turn, when no capture can begin.
   RelaxedCapture(const Driver& driver, const Captures& captures);
+  /// Beside other threads, which may begin a capture at any time.
+  explicit RelaxedCapture(const Driver& driver);
   ~RelaxedCapture();
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
+  RelaxedCapture(const Driver& driver, bool wanted);
+
   const Driver& driver_;
   const bool wanted_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;

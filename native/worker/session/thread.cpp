@@ -138,7 +138,7 @@ void Thread::endTraced(bool submitted) {
 CUresult readTimeline(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const bool wait = in.get<std::uint32_t>() != 0;
   if (!in.finished()) return thread.refuseFrame();
-  const RelaxedCapture relaxed(thread.driver, thread.session.captures);
+  const RelaxedCapture relaxed(thread.driver);
   std::vector<wire::TimelineItem> items;
   out.put(thread.session.timeline.take(wait, wire::kMostTimelineItems, items));
   out.putBytes(items.data(), items.size() * sizeof items.front());
