@@ -58,23 +58,34 @@ template <unsigned bytes>
   }
 }
 
-// 32 neighbouring elements of at most 8 bytes. A vector access of the host may be split at a cache
-// line, but never inside of an element that is aligned to its size; memcpy promises no such thing.
-using Chunk [[gnu::may_alias]] = long long __attribute__((vector_size(32), aligned(1)));
+// Neighbouring elements of at most 8 bytes, `bytes` in all. A vector access of the host may be
+// split at a cache line, but never inside of an element that is aligned to its size; memcpy
+// promises no such thing.
+template <unsigned bytes>
+struct ChunkOf {
+  typedef long long type __attribute__((vector_size(32), aligned(1), may_alias));
+};
+template <>
+struct ChunkOf<16> {
+  typedef long long type __attribute__((vector_size(16), aligned(1), may_alias));
+};
 
-template <class M>
-[[gnu::always_inline]] inline void readNeighbours(M* to, u64 address) {
-  static_assert(sizeof(M) <= 8);
-  for (unsigned i = 0; i < sizeof(M); ++i) {
-    reinterpret_cast<Chunk*>(to)[i] = reinterpret_cast<const volatile Chunk*>(address)[i];
+template <unsigned bytes>
+[[gnu::always_inline]] inline void readNeighbours(void* to, u64 address) {
+  using Chunk = typename ChunkOf<bytes>::type;
+  for (unsigned i = 0; i < bytes; i += sizeof(Chunk)) {
+    const Chunk chunk = *reinterpret_cast<const volatile Chunk*>(address + i);
+    __builtin_memcpy(static_cast<u8*>(to) + i, &chunk, sizeof chunk);
   }
 }
 
-template <class M>
-[[gnu::always_inline]] inline void writeNeighbours(u64 address, const M* from) {
-  static_assert(sizeof(M) <= 8);
-  for (unsigned i = 0; i < sizeof(M); ++i) {
-    reinterpret_cast<volatile Chunk*>(address)[i] = reinterpret_cast<const Chunk*>(from)[i];
+template <unsigned bytes>
+[[gnu::always_inline]] inline void writeNeighbours(u64 address, const void* from) {
+  using Chunk = typename ChunkOf<bytes>::type;
+  for (unsigned i = 0; i < bytes; i += sizeof(Chunk)) {
+    Chunk chunk;
+    __builtin_memcpy(&chunk, static_cast<const u8*>(from) + i, sizeof chunk);
+    *reinterpret_cast<volatile Chunk*>(address + i) = chunk;
   }
 }
 

@@ -6,20 +6,49 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-bool consecutive(const u64* address, u64 step) {
+/// Whether the lanes of each half of the warp read places `step` bytes apart. That covers one place
+/// for all lanes, 32 neighbours, and two rows of a tile that is 16 wide.
+template <u64 step>
+bool regular(const u64* address) {
+  const u64 low = address[0], high = address[16];
   u64 different = 0;
-  FOR_LANES(i) different |= address[i] ^ (address[0] + u64(i) * step);
+  FOR_LANES(i) different |= address[i] ^ ((i < 16 ? low : high) + u64(i & 15) * step);
   return different == 0;
 }
 
-bool same(const u64* address) {
-  if (address[0] != address[31]) return false;
-  u64 different = 0;
-  FOR_LANES(i) different |= address[i] ^ address[0];
-  return different == 0;
+/// The elements of lanes with `regular<step>` addresses.
+template <class M, u64 step>
+[[gnu::always_inline]] inline void readHalves(M* element, const u64* address) {
+  if constexpr (step) {
+    readNeighbours<16 * sizeof(M)>(element, address[0]);
+    readNeighbours<16 * sizeof(M)>(element + 16, address[16]);
+  } else {
+    M low;
+    readOnce<sizeof low>(&low, address[0]);
+    M high = low;  // lanes that read one place read it once
+    if (address[16] != address[0]) readOnce<sizeof high>(&high, address[16]);
+    FOR_LANES(i) element[i] = i < 16 ? low : high;
+  }
 }
 
-/// All lanes read one place, once: a coefficient, an element of a tile's row.
+/// Loads one element for each lane, if the addresses are regular.
+template <class M, class R, u64 step>
+[[gnu::always_inline]] inline bool loadRegular(Warp& w, const Operation* op, u32 mask,
+                                               const u64* address) {
+  if (!regular<step>(address)) return false;
+  if constexpr (sizeof(M) == sizeof(R)) {
+    if (mask == kAllLanes) {
+      readHalves<M, step>(w.at<M>(op->slot[0]), address);
+      return true;
+    }
+  }
+  alignas(64) M element[32];
+  readHalves<M, step>(element, address);
+  assign<R>(w, op->slot[0], mask, [&](int i) { return R(element[i]); });
+  return true;
+}
+
+/// All lanes read one place, once: a coefficient.
 template <class M, class R, unsigned count>
 [[gnu::always_inline]] inline void loadForAll(Warp& w, const Operation* op, u32 mask, u64 address) {
   M element[count];
@@ -64,14 +93,13 @@ const Operation* load(Warp& w, const Operation* op, u32 mask) {
   if (op->flags & Operation::kSpinning) w.spin();
   alignas(64) u64 address[32];
   if (!resolve<space, Use::read>(w, op, mask, sizeof(M) * count, address)) return nullptr;
-  if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
-    if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
-      readNeighbours(w.at<M>(op->slot[0]), address[0]);
-      return op + 1;
+  const u64 step = address[1] - address[0];
+  if (count == 1) {
+    if (step == 0 && loadRegular<M, R, 0>(w, op, mask, address)) return op + 1;
+    if constexpr (sizeof(M) <= 8) {
+      if (step == sizeof(M) && loadRegular<M, R, sizeof(M)>(w, op, mask, address)) return op + 1;
     }
-  }
-  if (same(address)) {
-    if (count == 1) loadForAll<M, R, 1>(w, op, mask, address[0]);
+  } else if (address[0] == address[31] && regular<0>(address)) {
     if (count == 2) loadForAll<M, R, 2>(w, op, mask, address[0]);
     if (count == 4) loadForAll<M, R, 4>(w, op, mask, address[0]);
     return op + 1;
@@ -92,8 +120,10 @@ const Operation* store(Warp& w, const Operation* op, u32 mask) {
   alignas(64) u64 address[32];
   if (!resolve<space, Use::write>(w, op, mask, sizeof(M) * count, address)) return nullptr;
   if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
-    if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
-      writeNeighbours(address[0], w.at<M>(op->slot[0]));
+    if (count == 1 && mask == kAllLanes && regular<sizeof(M)>(address)) {
+      const M* value = w.at<M>(op->slot[0]);
+      writeNeighbours<16 * sizeof(M)>(address[0], value);
+      writeNeighbours<16 * sizeof(M)>(address[16], value + 16);
       return op + 1;
     }
   }

@@ -157,6 +157,120 @@ TEST_CASE("a shared address that counts from below zero wraps at 32 bits") {
                  "st.shared.u32 [%r2+4], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/// Places that the lanes of a warp touch: one, neighbours, rows of tiles, and nearly these.
+std::vector<std::vector<std::uint32_t>> patterns() {
+  std::vector<std::vector<std::uint32_t>> result(7, std::vector<std::uint32_t>(32));
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    result[0][i] = 5;                     // one place
+    result[1][i] = i;                     // neighbours
+    result[2][i] = i / 16 * 40 + i % 16;  // two rows
+    result[3][i] = i / 16 * 3;            // a place for each row
+    result[4][i] = i % 16;                // one row twice
+    result[5][i] = 31 - i;
+    result[6][i] = i * 2;
+  }
+  for (const std::size_t regular : {0, 1, 2}) {
+    for (const std::size_t lane : {1, 15, 16, 17, 31}) {
+      result.push_back(result[regular]);
+      result.back()[lane] = 60;
+    }
+  }
+  return result;
+}
+
+/// Loads what `type` is at the places of the lanes, and stores it at the same places of shared
+/// memory, from where the lane loads it again. Only lanes below %r7 do.
+std::string copyThrough(const std::string& type, const std::string& bytes,
+                        const std::string& value) {
+  return ".shared .align 16 .b8 s[1024];\n mov.u32 %r2, s;\n"
+         "ld.global.u32 %r7, [%rd2];\n setp.ge.u32 %p1, %r1, %r7;\n @%p1 ret;\n"
+         "mul.wide.u32 %rd4, %r1, 4;\n add.u64 %rd4, %rd2, %rd4;\n"
+         "ld.global.u32 %r3, [%rd4+64];\n mul.lo.u32 %r3, %r3, " +
+         bytes +
+         ";\n"
+         "add.u32 %r2, %r2, %r3;\n cvt.u64.u32 %rd5, %r3;\n add.u64 %rd5, %rd2, %rd5;\n"
+         "ld.global." +
+         type + " " + value +
+         ", [%rd5+192];\n"
+         "st.shared." +
+         type + " [%r2], " + value +
+         ";\n"
+         "ld.shared." +
+         type +
+         " %rd6, [%r2];\n"
+         "mul.wide.u32 %rd4, %r1, 8;\n add.u64 %rd4, %rd1, %rd4;\n st.global.u64 [%rd4], %rd6;\n";
+}
+
+template <class T>
+void checkPatterns(const std::string& type, const std::string& value) {
+  test::Module module(test::kernel(copyThrough(type, std::to_string(sizeof(T)), value)));
+  constexpr std::size_t kData = 192;
+  for (const std::uint32_t lanes : {32u, 31u, 17u, 1u}) {
+    for (const auto& places : patterns()) {
+      std::vector<std::uint8_t> bytes(kData + 64 * sizeof(T));
+      for (std::size_t i = kData; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(i * 151 + 77);
+      std::memcpy(bytes.data(), &lanes, sizeof lanes);
+      std::memcpy(bytes.data() + 64, places.data(), 128);
+      test::Buffer<std::uint64_t> out(module.memory, 32);
+      test::Buffer<std::uint8_t> in(module.memory, bytes);
+      REQUIRE(module.run("k", {.block = {32, 1, 1}}, out.address(), in.address()) == CUDA_SUCCESS);
+      for (std::size_t i = 0; i < lanes; ++i) {
+        T expected;
+        std::memcpy(&expected, bytes.data() + kData + places[i] * sizeof(T), sizeof expected);
+        CHECK(out[i] == static_cast<std::uint64_t>(expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("lanes of every width load and store at regular and irregular places") {
+  checkPatterns<std::uint8_t>("u8", "%r8");
+  checkPatterns<std::int8_t>("s8", "%r8");
+  checkPatterns<std::uint16_t>("u16", "%h1");
+  checkPatterns<std::int16_t>("s16", "%r8");
+  checkPatterns<std::uint32_t>("u32", "%r8");
+  checkPatterns<std::int32_t>("s32", "%r8");
+  checkPatterns<std::uint64_t>("u64", "%rd7");
+}
+
+TEST_CASE("a regular access faults as any other") {
+  const std::string index = "mul.wide.u32 %rd4, %r1, 4;\n add.u64 %rd4, %rd1, %rd4;\n";
+  CHECK(resultOf(index + "ld.global.u32 %r2, [%rd4+128];") == CUDA_SUCCESS);
+  CHECK(resultOf(index + "ld.global.u32 %r2, [%rd4+132];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(index + "st.global.u32 [%rd4+132], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(index + "ld.global.u32 %r2, [%rd4+2];") == CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(resultOf("ld.global.u32 %r2, [%rd1+256];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  const std::string shared =
+      ".shared .align 16 .b8 s[128];\n mov.u32 %r2, s;\n"
+      "shl.b32 %r3, %r1, 2;\n add.u32 %r2, %r2, %r3;\n";
+  CHECK(resultOf(shared + "ld.shared.u32 %r4, [%r2];") == CUDA_SUCCESS);
+  CHECK(resultOf(shared + "ld.shared.u32 %r4, [%r2+4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(shared + "st.shared.u32 [%r2+4], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(shared + "ld.shared.u32 %r4, [%r2+1];") == CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_CASE("each thread of a block finds its own coordinates") {
+  test::Module module(test::kernel(R"(
+  mov.u32 %r2, %tid.y;
+  mov.u32 %r3, %tid.z;
+  mad.lo.u32 %r4, %r3, 3, %r2;
+  mad.lo.u32 %r4, %r4, 5, %r1;
+  mul.wide.u32 %rd4, %r4, 16;
+  add.u64 %rd4, %rd1, %rd4;
+  mov.u32 %r5, %warpid;
+  st.global.v4.u32 [%rd4], {%r1, %r2, %r3, %r5};
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 60 * 4);
+  CHECK(module.run("k", {.block = {5, 3, 4}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    CHECK(out[i * 4] == i % 5);
+    CHECK(out[i * 4 + 1] == i / 5 % 3);
+    CHECK(out[i * 4 + 2] == i / 15);
+    CHECK(out[i * 4 + 3] == i / 32);
+  }
+}
+
 TEST_CASE("special registers tell the position of a thread") {
   test::Module module(test::kernel(R"(
   mov.u32 %r2, %tid.y;
