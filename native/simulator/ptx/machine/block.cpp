@@ -84,14 +84,20 @@ void Block::prepareMemory() {
 
 void Block::prepareWarp(Warp& warp, std::uint32_t number) {
   const auto& dims = run->launch.block;
-  std::uint32_t lanes = 0;
+  const std::uint32_t first = number * kLanes;
+  std::uint32_t x = first % dims[0], y = first / dims[0] % dims[1], z = first / dims[0] / dims[1];
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    const std::uint32_t thread = number * kLanes + lane;
-    warp.tid[0][lane] = thread % dims[0];
-    warp.tid[1][lane] = thread / dims[0] % dims[1];
-    warp.tid[2][lane] = thread / dims[0] / dims[1];
-    if (thread < threads) lanes |= 1u << lane;
+    warp.tid[0][lane] = x;
+    warp.tid[1][lane] = y;
+    warp.tid[2][lane] = z;
+    if (++x < dims[0]) continue;
+    x = 0;
+    if (++y < dims[1]) continue;
+    y = 0;
+    ++z;
   }
+  const std::uint32_t left = threads - first;
+  const std::uint32_t lanes = left >= kLanes ? kAllLanes : (1u << left) - 1;
   warp.index = number;
   warp.block = this;
   warp.processor = processor;

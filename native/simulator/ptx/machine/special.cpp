@@ -1,4 +1,5 @@
 // Special registers: who a thread is, when it is, what its launch looks like.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -211,13 +212,26 @@ std::uint64_t laneValue(Warp& w, Special special, unsigned lane) {
     case Special::MaskLe: return self | (self - 1);
     case Special::MaskGe: return ~(self - 1);
     case Special::MaskGt: return ~(self | (self - 1));
-    default: return w.tid[static_cast<int>(special)][lane];
+    default: return w.tid[axis(static_cast<int>(special), Special::TidX)][lane];
   }
 }
 
 bool variesByLane(Special special) {
   return special <= Special::TidZ || special == Special::Laneid ||
          (special >= Special::MaskEq && special <= Special::MaskGt);
+}
+
+template <class T>
+void assignLanes(Warp& w, Slot slot, std::uint32_t mask, const std::uint64_t* value) {
+  T* d = w.at<T>(slot);
+  if (mask == kAllLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) d[lane] = static_cast<T>(value[lane]);
+    return;
+  }
+  for (std::uint32_t left = mask; left; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    d[lane] = static_cast<T>(value[lane]);
+  }
 }
 
 }  // namespace
@@ -241,15 +255,16 @@ const Operation* readSpecial(Warp& w, const Operation* op, std::uint32_t mask) {
     w.assignPredicate(op->slot[0], uniformValue(w, number) ? ~0u : 0, mask);
     return op + 1;
   }
-  const bool varies = variesByLane(static_cast<Special>(number));
-  const std::uint64_t uniform = varies ? 0 : uniformValue(w, number);
-  for (std::uint32_t left = mask; left; left &= left - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    const std::uint64_t value = varies ? laneValue(w, static_cast<Special>(number), lane) : uniform;
-    if (op->width == 2) w.at<std::uint16_t>(op->slot[0])[lane] = static_cast<std::uint16_t>(value);
-    if (op->width == 4) w.at<std::uint32_t>(op->slot[0])[lane] = static_cast<std::uint32_t>(value);
-    if (op->width == 8) w.at<std::uint64_t>(op->slot[0])[lane] = value;
+  std::uint64_t value[kLanes];
+  if (variesByLane(static_cast<Special>(number))) {
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      value[lane] = laneValue(w, static_cast<Special>(number), lane);
+  } else {
+    std::fill_n(value, kLanes, uniformValue(w, number));
   }
+  if (op->width == 2) assignLanes<std::uint16_t>(w, op->slot[0], mask, value);
+  if (op->width == 4) assignLanes<std::uint32_t>(w, op->slot[0], mask, value);
+  if (op->width == 8) assignLanes<std::uint64_t>(w, op->slot[0], mask, value);
   if (static_cast<Special>(number) >= Special::Clock &&
       static_cast<Special>(number) <= Special::TimerHigh)
     w.spin();
