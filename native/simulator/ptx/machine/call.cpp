@@ -13,6 +13,13 @@
 namespace simulator::ptx {
 namespace {
 
+/// Activations that a block keeps for the next ones: those of all of its warps, and some calls.
+constexpr std::size_t kSpareFrames = 64;
+
+std::size_t frameBytes(const Code& code) {
+  return (Frame::kHeader + code.frameBytes + 63) & ~std::size_t{63};
+}
+
 std::uint8_t* localOf(Warp& w, unsigned lane, std::uint32_t offset) {
   return w.local + static_cast<std::size_t>(lane) * w.localStride + offset;
 }
@@ -46,10 +53,37 @@ const Operation* callCode(Warp& w, const Operation* op, std::uint32_t mask, cons
 
 }  // namespace
 
-Frame* Warp::open(const Code& code, Frame* parent, std::uint32_t lanes) {
-  const std::size_t bytes = (Frame::kHeader + code.frameBytes + 63) & ~std::size_t{63};
+SpareFrames::~SpareFrames() {
+  for (const Spare& spare : spares_) std::free(spare.memory);
+}
+
+void* SpareFrames::take(std::size_t bytes) {
+  if (!spares_.empty() && spares_.back().bytes == bytes) {
+    void* memory = spares_.back().memory;
+    spares_.pop_back();
+    return memory;
+  }
   void* memory = std::aligned_alloc(64, bytes);
   if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void SpareFrames::giveBack(void* memory, std::size_t bytes) {
+  // Spares of another size would be in the way of those that the running kernel needs.
+  while (!spares_.empty() && spares_.back().bytes != bytes) {
+    std::free(spares_.back().memory);
+    spares_.pop_back();
+  }
+  if (spares_.size() < kSpareFrames) {
+    spares_.push_back({memory, bytes});
+  } else {
+    std::free(memory);
+  }
+}
+
+Frame* Warp::open(const Code& code, Frame* parent, std::uint32_t lanes) {
+  const std::size_t bytes = frameBytes(code);
+  void* memory = block->spareFrames.take(bytes);
   std::memset(memory, 0, bytes);
   auto* result = new (memory) Frame{};
   result->code = &code;
@@ -67,7 +101,7 @@ Frame* Warp::open(const Code& code, Frame* parent, std::uint32_t lanes) {
 void Warp::close(Frame* closed) {
   (closed->previous ? closed->previous->following : block->frames) = closed->following;
   if (closed->following) closed->following->previous = closed->previous;
-  std::free(closed);
+  block->spareFrames.giveBack(closed, frameBytes(*closed->code));
 }
 
 void Warp::leaveFrames(Frame* from, std::uint32_t lanes) {

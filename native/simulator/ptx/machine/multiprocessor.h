@@ -77,6 +77,22 @@ struct Barrier {
   std::uint32_t truths = 0;                   ///< arrived lanes whose predicate was true (bar.red)
 };
 
+/// Memory of activations that ended, so that the next ones need no allocation.
+class SpareFrames {
+ public:
+  ~SpareFrames();
+  /// Memory of that many bytes, aligned to 64.
+  void* take(std::size_t bytes);
+  void giveBack(void* memory, std::size_t bytes);
+
+ private:
+  struct Spare {
+    void* memory;
+    std::size_t bytes;
+  };
+  std::vector<Spare> spares_;
+};
+
 struct Block {
   Run* run = nullptr;
   Multiprocessor* processor = nullptr;
@@ -86,7 +102,8 @@ struct Block {
   std::uint32_t aliveThreads = 0;
   std::uint32_t rank = 0;  ///< in its cluster
   std::vector<Warp> warps;
-  Frame* frames = nullptr;      ///< all activations of its warps
+  Frame* frames = nullptr;  ///< all activations of its warps
+  SpareFrames spareFrames;
   std::vector<Block*> cluster;  ///< the blocks of its cluster, by rank
   std::uint8_t* shared = nullptr;
   std::array<Barrier, 16> barriers;
