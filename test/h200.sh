@@ -57,7 +57,7 @@ account() { measure account 200 account.py; }
 check() { measure check 120 second_check.py; }
 images() { measure images 150 images.py; }
 frameworks() {
-  step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"
+  step frameworks 560 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in

@@ -3,8 +3,7 @@
 
 Needs python3, nvcc, node and the built tree.
 
-  h200.py --build DIR --json FILE   calls and copies
-  h200.py --frameworks --json FILE  PyTorch, Transformers, CuPy, JAX: results and ratio of times
+  h200.py --build DIR --json FILE
 """
 
 import argparse
@@ -16,7 +15,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,21 +22,30 @@ REPOSITORY = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / 'conformance'))
 import record  # finds the compiler and the libraries to link
 
-PROGRAMS = ['first_kernel', 'launches', 'copies', 'module_load', 'graph_replay']
-FRAMEWORKS = ['torch_operations', 'resnet50_train', 'gpt2_generate', 'cupy_sum', 'jax_sum']
-ROUNDS = 3
-# Limits of remoted / native: maximum for times, minimum for bandwidths.
+PROGRAMS = ['first_kernel', 'launches', 'threads', 'copies', 'module_load', 'graph_replay']
+ROUNDS = 5
+# Limits of remoted / native: maximum for times, minimum for bandwidths and rates.
 LIMITS = {
+    'start to first kernel': 1.0,
     '20,000 launches and the final synchronize': 1.05,
     'launch, 500 in a row': 0.2,
-    'launch and synchronize': 1.05,
+    'launch and synchronize': 1.02,
+    'event query': 1.0,
+    'stream query': 1.0,
+    '8 threads launching to 8 streams': 1.0,
     'pinned 256 MiB copy, host to device': 0.98,
     'pinned 256 MiB copy, device to host': 0.98,
+    'pageable 4 KiB copy, host to device': 1.0,
+    'pageable 4 KiB copy, device to host': 1.0,
     'pageable 64 MiB copy, host to device': 1.0,
     'pageable 64 MiB copy, device to host': 1.0,
     'pageable 1 GiB copy, host to device': 1.0,
     'pageable 1 GiB copy, device to host': 1.0,
+    'module load, find, unload': 1.2,
+    'graph of 100 kernels, synchronized': 1.01,
+    'graph of 100 kernels, in a row': 1.01,
 }
+HIGHER_IS_BETTER = {'GB/s', '1/s'}
 
 
 def build_all(directory):
@@ -46,7 +53,7 @@ def build_all(directory):
     nvcc = record.find_nvcc()
     sources = HERE / 'programs'
     for name in PROGRAMS:
-        flags = ['-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
+        flags = ['-std=c++20', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
         subprocess.run(
             [str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'], cwd=sources, check=True
         )
@@ -64,11 +71,11 @@ def build_all(directory):
     )
 
 
-def run(command, remoted, seconds, cwd=None):
-    """Output and error of the command, run natively or through the product."""
+def run(command, remoted, seconds, cwd=None, options=('--backend', 'real')):
+    """Output and error of the command, run natively or by `gpu-proxy run` with the options."""
     if remoted:
         proxy = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
-        command = ['node', str(proxy), 'run', '--backend', 'real', '--', *command]
+        command = ['node', str(proxy), 'run', *options, '--', *command]
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -131,8 +138,13 @@ def compared(name, unit, values):
     if len(values) < 2:
         return figure
     figure['ratio'] = figure['remoted'] / figure['native']
+    rounds = [
+        remoted / native
+        for native, remoted in zip(values['native'], values['remoted'], strict=False)
+    ]
+    figure['spread'] = [min(rounds), max(rounds)]
     if name in LIMITS:
-        higher = unit == 'GB/s'
+        higher = unit in HIGHER_IS_BETTER
         figure['limit'] = ('>= ' if higher else '<= ') + str(LIMITS[name])
         figure['holds'] = (
             figure['ratio'] >= LIMITS[name] if higher else figure['ratio'] <= LIMITS[name]
@@ -140,25 +152,16 @@ def compared(name, unit, values):
     return figure
 
 
-def measure_framework(name, seconds):
-    """Equal: the remoted run printed the same results as the native one, byte for byte."""
-    outcome = {'name': name}
-    for where in ('native', 'remoted'):
-        start = time.monotonic()
-        output, error = run(
-            [sys.executable, f'{name}.py'], where == 'remoted', seconds, cwd=HERE / 'frameworks'
-        )
-        lines = json_lines(output)
-        if error or not lines:
-            outcome[where] = {'error': error or 'it printed no result'}
-        else:
-            outcome[where] = {**lines[-1], 'whole': time.monotonic() - start}
-    native, remoted = outcome['native'], outcome['remoted']
-    outcome['equal'] = 'results' in native and native.get('results') == remoted.get('results')
-    if 'seconds' in native and 'seconds' in remoted:
-        outcome['ratio'] = remoted['seconds'] / native['seconds']
-    print(json.dumps(outcome), file=sys.stderr, flush=True)
-    return outcome
+def print_table(figures):
+    print(f"{'figure':42} {'native':>10} {'remoted':>10} {'unit':4} {'ratio':>7}  spread, limit")
+    for one in figures:
+        cells = [f'{one[where]:.4g}' if where in one else '-' for where in ('native', 'remoted')]
+        line = f"{one['name']:42} {cells[0]:>10} {cells[1]:>10} {one['unit']:4}"
+        if 'ratio' in one:
+            line += f" {one['ratio']:7.3f}  {one['spread'][0]:.3f} to {one['spread'][1]:.3f}"
+        if 'limit' in one:
+            line += f", {one['limit']}: {'holds' if one['holds'] else 'DOES NOT HOLD'}"
+        print(line)
 
 
 def main():
@@ -167,21 +170,10 @@ def main():
     )
     parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
     parser.add_argument('--json', type=Path, required=True)
-    parser.add_argument('--frameworks', action='store_true')
-    parser.add_argument('--only', help='these frameworks only, separated by commas')
-    parser.add_argument('--seconds', type=int, default=90, help='for one run of a framework script')
     arguments = parser.parse_args()
-    if arguments.frameworks:
-        names = arguments.only.split(',') if arguments.only else FRAMEWORKS
-        report = {'machine': machine(), 'frameworks': []}
-        for name in names:
-            report['frameworks'].append(measure_framework(name, arguments.seconds))
-            arguments.json.write_text(json.dumps(report, indent=1) + '\n')
-        sys.exit(0 if all(one['equal'] for one in report['frameworks']) else 1)
     report = measure_calls(arguments.build.resolve())
     arguments.json.write_text(json.dumps(report, indent=1) + '\n')
-    for figure in report['figures']:
-        print(json.dumps(figure))
+    print_table(report['figures'])
     sys.exit(
         0
         if not report['errors'] and all(figure.get('holds', True) for figure in report['figures'])

@@ -1,6 +1,7 @@
 import type { LocalResults } from './figures.js';
 import { plots } from './plots.js';
 import type {
+  Framework,
   FrameworkResults,
   GpuMachine,
   GpuResults,
@@ -46,7 +47,9 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 ### Calls, copies and frameworks
 
 - Each figure is measured natively and through the product in one run, in turns. The median counts.
-- The results of a framework script are equal if their digests are equal.
+  Brackets have the least and the greatest ratio of one turn.
+- Processor time is that of the program and its worker together.
+- The results of a framework program are equal if all digests that repeat natively are equal.
 
 ### Several tenants
 
@@ -139,13 +142,15 @@ const LOCAL_NAMES: Readonly<Record<string, string>> = {
 function gpuSection(results: GpuResults | undefined): string {
   const title = '## Calls and copies';
   if (!results) return `${title}\n\nNot measured yet.`;
-  const rows = results.figures.map(({ name, unit, native, remoted, ratio, limit, holds }) => [
-    name,
-    native === undefined ? 'failed' : `${number(native)} ${unit}`,
-    remoted === undefined ? 'failed' : `${number(remoted)} ${unit}`,
-    ratio === undefined ? '' : ratio.toFixed(3),
-    verdict(limit, holds),
-  ]);
+  const rows = results.figures.map(
+    ({ name, unit, native, remoted, ratio, spread, limit, holds }) => [
+      name,
+      native === undefined ? 'failed' : `${number(native)} ${unit}`,
+      remoted === undefined ? 'failed' : `${number(remoted)} ${unit}`,
+      ratioWithSpread(ratio, spread),
+      verdict(limit, holds),
+    ],
+  );
   const errors =
     results.errors.length > 0
       ? `\n\nWhat failed: ${results.errors.map((error) => error.split('\n')[0]).join('; ')}.`
@@ -157,16 +162,39 @@ function gpuSection(results: GpuResults | undefined): string {
 function frameworkSection(results: FrameworkResults | undefined): string {
   const title = '## Frameworks';
   if (!results) return `${title}\n\nNot measured yet.`;
-  const time = ({ seconds }: { seconds?: number }) =>
+  const rows = results.frameworks.filter(({ timed }) => timed !== false).flatMap(frameworkRows);
+  const columns = ['program', 'native', 'remoted', 'remoted / native', 'equal', 'limit'];
+  return `${title}\n\n${table(columns, rows)}`;
+}
+
+function frameworkRows(one: Framework): string[][] {
+  const time = (seconds: number | undefined) =>
     seconds === undefined ? 'failed' : `${number(seconds)} s`;
-  const rows = results.frameworks.map(({ name, native, remoted, equal, ratio }) => [
-    name,
-    time(native),
-    time(remoted),
-    ratio === undefined ? '' : ratio.toFixed(3),
-    equal ? 'yes' : 'NO',
-  ]);
-  return `${title}\n\n${table(['script', 'native', 'remoted', 'remoted / native', 'equal'], rows)}`;
+  const { native, remoted } = one;
+  const row = [
+    one.name,
+    time(native.seconds),
+    time(remoted.seconds),
+    ratioWithSpread(one.ratio),
+    one.equal ? 'yes' : 'NO',
+    verdict(one.limit, one.holds),
+  ];
+  if (one.processor_ratio === undefined) return [row];
+  const processor = [
+    `${one.name}, processor time`,
+    time(native.processor),
+    time(remoted.processor),
+    ratioWithSpread(one.processor_ratio),
+    '',
+    verdict(one.processor_limit, one.processor_holds),
+  ];
+  return [row, processor];
+}
+
+function ratioWithSpread(ratio?: number, spread?: readonly [number, number]): string {
+  if (ratio === undefined) return '';
+  const range = spread ? ` (${spread[0].toFixed(3)} to ${spread[1].toFixed(3)})` : '';
+  return `${ratio.toFixed(3)}${range}`;
 }
 
 function sharingSection(results: SharingResults | undefined): string {

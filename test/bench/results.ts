@@ -23,21 +23,43 @@ interface GpuFigure {
   readonly native?: number;
   readonly remoted?: number;
   readonly ratio?: number;
+  /** The least and the greatest ratio of one round. */
+  readonly spread?: readonly [number, number];
   readonly limit?: string;
   readonly holds?: boolean;
 }
 
+/** Output of test/bench/frameworks.py. */
 export interface FrameworkResults {
   readonly machine: GpuMachine;
   readonly frameworks: readonly Framework[];
 }
 
-interface Framework {
+export interface Framework {
   readonly name: string;
-  readonly native: { readonly seconds?: number; readonly error?: string };
-  readonly remoted: { readonly seconds?: number; readonly error?: string };
+  /** Absent in results of earlier versions, whose programs are all timed. */
+  readonly timed?: boolean;
+  readonly subject?: string;
+  readonly native: FrameworkRun;
+  readonly remoted: FrameworkRun;
   readonly equal: boolean;
+  /** Results that natively differ from run to run. */
+  readonly varying?: readonly string[];
   readonly ratio?: number;
+  readonly limit?: string;
+  readonly holds?: boolean;
+  /** Processor time, worker included. */
+  readonly processor_ratio?: number;
+  readonly processor_limit?: string;
+  readonly processor_holds?: boolean;
+}
+
+export interface FrameworkRun {
+  /** Median. */
+  readonly seconds?: number;
+  readonly processor?: number;
+  readonly versions?: Readonly<Record<string, string>>;
+  readonly error?: string;
 }
 
 /** Output of test/bench/sharing.py. Parts are relative to the native rate alone. */

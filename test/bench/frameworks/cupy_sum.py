@@ -1,4 +1,5 @@
-"""CuPy: a sum, an elementwise expression and a custom kernel."""
+"""CuPy: a sum, an elementwise expression and a custom kernel"""
+# run: timed
 
 import cupy
 
@@ -15,5 +16,5 @@ def work():
 
 
 work()
-(total, expression, cubes), seconds = timed(work, repeat=10)
-report(seconds, total=float(total), expression=float(expression), cubes=digest(cubes.get()))
+(total, expression, cubes), times = timed(work, repeat=10)
+report(times, total=float(total), expression=float(expression), cubes=digest(cubes.get()))

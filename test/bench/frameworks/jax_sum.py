@@ -1,7 +1,5 @@
-"""JAX: a sum, and the column sums of a matrix product, each compiled.
-
-A larger program becomes a CUDA graph.
-"""
+"""JAX: a sum, and the column sums of a matrix product, each compiled"""
+# run: timed
 
 import os
 
@@ -25,5 +23,5 @@ def work():
 
 
 work()
-(total, columns), seconds = timed(work, repeat=10)
-report(seconds, total=float(total), columns=digest(columns))
+(total, columns), times = timed(work, repeat=10)
+report(times, total=float(total), columns=digest(columns))

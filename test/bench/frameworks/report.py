@@ -1,31 +1,73 @@
-"""Prints the result of a framework script: a JSON object with digests and the time of the work."""
+"""Prints the result of a framework program: a JSON object with digests and times of the work."""
 
 import hashlib
 import json
+import statistics
+import sys
 import time
+from pathlib import Path
+
+PACKAGES = ['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'pynvml']
 
 
 def digest(data):
-    """Digest of the bytes of a NumPy array or array-like object."""
+    """Digest of the bytes of a NumPy array, an array-like object or a tensor."""
     import numpy
+    if hasattr(data, 'detach'):
+        data = data.detach().cpu()
+        data = (data.float() if str(data.dtype) == 'torch.bfloat16' else data).numpy()
     array = numpy.ascontiguousarray(data)
     return hashlib.sha256(
         str(array.dtype).encode() + str(array.shape).encode() + array.tobytes()
     ).hexdigest()[:16]
 
 
-def timed(work, repeat=1):
-    """The last result, and the seconds of the fastest run. `work` synchronizes with the GPU."""
-    fastest = float('inf')
+def timed(work, repeat=5):
+    """The last result, and the seconds of each run. `work` synchronizes with the GPU."""
+    times = []
     for _ in range(repeat):
         start = time.perf_counter()
         result = work()
-        fastest = min(fastest, time.perf_counter() - start)
-    return result, fastest
+        times.append(time.perf_counter() - start)
+    return result, times
 
 
-def report(seconds, **results):
-    print(json.dumps({'seconds': seconds, 'results': results}))
+def processor_seconds():
+    """Processor time of this process and of the workers on this machine, of which it uses one."""
+    ticks = 0
+    for stat in Path('/proc').glob('[0-9]*/stat'):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue  # the process has ended
+        name, _, rest = text.partition('(')[2].rpartition(')')
+        if name.startswith('nvidia-virtual'):
+            ticks += sum(int(field) for field in rest.split()[11:13])
+    return time.process_time() + ticks / 100
+
+
+def age():
+    """Seconds since this process began."""
+    started = Path('/proc/self/stat').read_text().rpartition(')')[2].split()[19]
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(started) / 100
+
+
+def versions():
+    return {
+        name: str(sys.modules[name].__version__)
+        for name in PACKAGES
+        if hasattr(sys.modules.get(name), '__version__')
+    }
+
+
+def report(times=None, processor=None, **results):
+    """`times`: of one work. `processor`: seconds for it. Both are optional and not compared."""
+    line = {'results': results, 'versions': versions()}
+    if times:
+        line |= {'seconds': statistics.median(times), 'times': times}
+    if processor is not None:
+        line['processor'] = processor
+    print(json.dumps(line), flush=True)
 
 
 def deterministic_torch():

@@ -1,4 +1,5 @@
-"""PyTorch: a float matrix product and a convolution."""
+"""PyTorch: a float matrix product and a convolution"""
+# run: timed
 
 from report import deterministic_torch, digest, report, timed
 
@@ -17,5 +18,5 @@ def work():
 
 
 work()
-(product, convolved), seconds = timed(work, repeat=20)
-report(seconds, product=digest(product.cpu().numpy()), convolution=digest(convolved.cpu().numpy()))
+(product, convolved), times = timed(work, repeat=20)
+report(times, product=digest(product), convolution=digest(convolved))

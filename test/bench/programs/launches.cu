@@ -56,4 +56,9 @@ int main() {
     for (int i = 0; i < 500; ++i) cudaEventQuery(event);
   });
   report("event query", query / 500 * 1e6, "us");
+
+  const double streamQuery = best(20, [&] {
+    for (int i = 0; i < 500; ++i) cudaStreamQuery(stream);
+  });
+  report("stream query", streamQuery / 500 * 1e6, "us");
 }

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Runs framework programs on a machine with a GPU, natively and through the product.
+
+Each program in frameworks/ prints digests of its results. It runs natively, through the product
+and natively again. All that repeats natively must be the same through the product. Needs python3
+with the frameworks, node and the built tree.
+
+  frameworks.py --json FILE [--only NAME,...] [--backend simulated]
+
+A line `# run: WORD...` in a program says:
+  timed       its times are compared; nothing runs beside it
+  alone       nothing runs beside it
+  runs=N      so many runs through the product, each between two native ones
+  memory=SIZE the quota
+"""
+
+import argparse
+import concurrent.futures
+import json
+import re
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from h200 import HERE, machine, json_lines, run
+
+PROGRAMS = HERE / 'frameworks'
+HELPERS = {'report', 'resnet50'}
+MEMORY = '24GiB'
+JOBS = 5
+# Maximum of remoted / native, for times and for processor time.
+LIMITS = {
+    'resnet50_train': 1.0,
+    'resnet50_compile': 1.01,
+    'gpt2_generate': 0.85,
+    'torch_first_kernel': 1.0,
+}
+PROCESSOR_LIMITS = {'resnet50_train': 1.3}
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    subject: str
+    words: dict
+
+    @property
+    def alone(self):
+        return 'alone' in self.words or self.timed
+
+    @property
+    def timed(self):
+        return 'timed' in self.words
+
+
+def programs():
+    files = sorted(PROGRAMS.glob('*.py'))
+    return [read_program(path) for path in files if path.stem not in HELPERS]
+
+
+def read_program(path):
+    text = path.read_text()
+    [subject] = re.findall(r'\A"""(.*?)"""', text, re.DOTALL)
+    line = re.search(r'^# run: (.*)$', text, re.MULTILINE)
+    words = [word.partition('=') for word in line[1].split()] if line else []
+    return Program(path.stem, subject, {key: value for key, _, value in words})
+
+
+class Runner:
+    def __init__(self, backend, seconds, deadline):
+        self.backend = backend
+        self.seconds = seconds
+        self.deadline = deadline
+
+    def once(self, program, remoted):
+        """What one run printed, or {'error': ...}."""
+        left = self.deadline - time.monotonic()
+        if left < 5:
+            return {'error': 'not run: no time is left'}
+        options = ['--backend', self.backend, '--memory', program.words.get('memory', MEMORY)]
+        start = time.monotonic()
+        output, error = run(
+            [sys.executable, f'{program.name}.py'], remoted, min(self.seconds, left),
+            cwd=PROGRAMS, options=options,
+        )
+        lines = json_lines(output)
+        if error or not lines:
+            return {'error': error or 'it printed no result'}
+        return {**lines[-1], 'whole': time.monotonic() - start}
+
+    def compare(self, program):
+        native, remoted = [self.once(program, False)], []
+        for _ in range(int(program.words.get('runs', 1))):
+            remoted.append(self.once(program, True))
+            native.append(self.once(program, False))
+        outcome = {'name': program.name, 'subject': program.subject, 'timed': program.timed}
+        outcome |= judge(native, remoted)
+        if program.timed and 'error' not in outcome['native'] | outcome['remoted']:
+            outcome |= ratios(outcome)
+        print(f"{program.name}: {outcome['verdict']}", file=sys.stderr, flush=True)
+        for where in ('native', 'remoted'):
+            if 'error' in outcome[where]:
+                print(f"{where}: {outcome[where]['error'][-1500:]}", file=sys.stderr, flush=True)
+        return outcome
+
+
+def judge(native, remoted):
+    """Both sides' results and whether they are equal."""
+    sides = {'native': merged(native), 'remoted': merged(remoted)}
+    for where, side in sides.items():
+        if 'error' in side:
+            return {**sides, 'equal': False, 'verdict': f'FAILED ({where})'}
+    expected = native[0]['results']
+    varying = [key for key, value in expected.items() if native[-1]['results'].get(key) != value]
+    different = sorted(
+        key
+        for one in remoted
+        for key in expected.keys() | one['results'].keys()
+        if key not in varying and one['results'].get(key) != expected.get(key)
+    )
+    verdict = 'equal' if not different else f"DIFFERENT: {', '.join(dict.fromkeys(different))}"
+    if varying:
+        verdict += f" (natively not repeatable: {', '.join(varying)})"
+    return {**sides, 'equal': not different, 'varying': varying, 'verdict': verdict}
+
+
+def merged(runs):
+    """The first run's results with the median time of all runs, or the first error."""
+    for one in runs:
+        if 'error' in one:
+            return one
+    result = {key: runs[0][key] for key in ('results', 'versions')}
+    times = [seconds for one in runs for seconds in one.get('times', [])]
+    if times:
+        result |= {
+            'seconds': statistics.median(times), 'fastest': min(times), 'slowest': max(times)
+        }
+    processor = [one['processor'] for one in runs if 'processor' in one]
+    if processor:
+        result['processor'] = statistics.median(processor)
+    return result
+
+
+def ratios(outcome):
+    name, native, remoted = outcome['name'], outcome['native'], outcome['remoted']
+    result = judged('', remoted['seconds'] / native['seconds'], LIMITS.get(name))
+    if native.get('processor'):
+        ratio = remoted['processor'] / native['processor']
+        result |= judged('processor_', ratio, PROCESSOR_LIMITS.get(name))
+    return result
+
+
+def judged(prefix, ratio, limit):
+    figure = {f'{prefix}ratio': ratio}
+    if limit is not None:
+        figure |= {f'{prefix}limit': f'<= {limit}', f'{prefix}holds': ratio <= limit}
+    return figure
+
+
+def print_table(outcomes):
+    print(f"{'program':26} {'native':>10} {'remoted':>10} {'ratio':>7} {'limit':8} results")
+    for one in outcomes:
+        print_row(one['name'], 'seconds', '', one, one['verdict'])
+        if 'processor_ratio' in one:
+            print_row('  its processor time', 'processor', 'processor_', one)
+
+
+def print_row(title, figure, prefix, outcome, verdict=''):
+    figures = [outcome[where].get(figure) for where in ('native', 'remoted')]
+    figures.append(outcome.get(f'{prefix}ratio'))
+    cells = ['' if value is None else f'{value:.4g}' for value in figures]
+    limit = outcome.get(f'{prefix}limit', '')
+    missed = '' if outcome.get(f'{prefix}holds', True) else 'limit missed '
+    line = f'{title:26} {cells[0]:>10} {cells[1]:>10} {cells[2]:>7} {limit:8} {missed}{verdict}'
+    print(line.rstrip())
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--json', type=Path, required=True)
+    parser.add_argument('--only', help='these programs only, separated by commas')
+    parser.add_argument('--backend', default='real', help='simulated: only to try a program')
+    parser.add_argument('--seconds', type=int, default=100, help='for one run of a program')
+    parser.add_argument('--budget', type=int, default=480, help='seconds for all programs')
+    parser.add_argument('--jobs', type=int, default=JOBS, help='programs at a time')
+    arguments = parser.parse_args()
+    chosen = programs()
+    if arguments.only:
+        names = arguments.only.split(',')
+        chosen = [program for program in chosen if program.name in names]
+    runner = Runner(arguments.backend, arguments.seconds, time.monotonic() + arguments.budget)
+    beside = [program for program in chosen if not program.alone]
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(runner.compare, beside))
+    outcomes += [runner.compare(program) for program in chosen if program.alone]
+    report = {'machine': machine(), 'frameworks': outcomes}
+    arguments.json.write_text(json.dumps(report, indent=1) + '\n')
+    print_table(outcomes)
+    sys.exit(0 if all(one['equal'] for one in outcomes) else 1)
+
+
+if __name__ == '__main__':
+    main()
