@@ -21,8 +21,9 @@ bool LocalMemory::reserve(std::uint64_t bytesPerThread) {
 
 bool LocalMemory::reserve(CUcontext context, std::uint64_t bytesPerThread) {
   if (bytesPerThread <= kProvided || context == nullptr) return true;
+  const CUcontext owner = owner_(context);
   const std::lock_guard lock(mutex_);
-  Reserved& reserved = contexts_[context];
+  Reserved& reserved = contexts_[owner];
   if (bytesPerThread <= reserved.perThread) return true;
   // No GPU has so much memory: the driver refuses it.
   if (bytesPerThread > std::uint64_t{1} << 32) return true;

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "driver.h"
+#include "native/worker/accounts/context_owner.h"
 #include "native/worker/accounts/quota.h"
 
 namespace worker {
@@ -20,7 +22,8 @@ class LocalMemory {
   /// Included in a context: the default stack limit.
   static constexpr std::uint64_t kProvided = 1024;
 
-  LocalMemory(const Driver& driver, Quota& quota) : driver_(driver), quota_(quota) {}
+  LocalMemory(const Driver& driver, Quota& quota, ContextOwner owner)
+      : driver_(driver), quota_(quota), owner_(std::move(owner)) {}
 
   /// Charges `bytesPerThread` of local memory in the current context. False if the quota has no
   /// room for it.
@@ -45,6 +48,7 @@ class LocalMemory {
 
   const Driver& driver_;
   Quota& quota_;
+  const ContextOwner owner_;
   std::mutex mutex_;
   std::map<CUcontext, Reserved> contexts_;
 };

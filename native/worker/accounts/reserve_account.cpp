@@ -122,7 +122,7 @@ bool ReserveAccount::takeHeap() {
 ReserveAccount::Context& ReserveAccount::current() {
   CUcontext context = nullptr;
   driver_.cuCtxGetCurrent(&context);
-  return contexts_[context];
+  return contexts_[owner_(context)];
 }
 
 void ReserveAccount::ended(CUcontext context) {

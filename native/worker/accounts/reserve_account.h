@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "driver.h"
+#include "native/worker/accounts/context_owner.h"
 #include "native/worker/accounts/quota.h"
 
 namespace worker {
@@ -16,8 +18,8 @@ namespace worker {
 class ReserveAccount {
  public:
   /// `heap`: bytes that the heap takes at its default size.
-  ReserveAccount(const Driver& driver, Quota& quota, std::uint64_t heap)
-      : driver_(driver), quota_(quota), heap_(heap) {}
+  ReserveAccount(const Driver& driver, Quota& quota, std::uint64_t heap, ContextOwner owner)
+      : driver_(driver), quota_(quota), heap_(heap), owner_(std::move(owner)) {}
 
   /// cuCtxSetLimit in the current context. Charges what the limit takes beyond its default, even if
   /// it is never used. Returns CUDA_ERROR_OUT_OF_MEMORY if the quota has no room, and
@@ -49,6 +51,7 @@ class ReserveAccount {
   const Driver& driver_;
   Quota& quota_;
   const std::uint64_t heap_;
+  const ContextOwner owner_;
   std::mutex mutex_;
   std::map<CUcontext, Context> contexts_;
 };

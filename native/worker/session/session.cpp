@@ -28,8 +28,9 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       graphMemory(driver, account),
       contexts(account, counted, most.contextMemory),
       streams(account, most.streamMemory),
-      localMemory(driver, account),
-      reserves(driver, account, most.heapMemory),
+      localMemory(driver, account, [this](CUcontext context) { return ownerOf(context); }),
+      reserves(driver, account, most.heapMemory,
+               [this](CUcontext context) { return ownerOf(context); }),
       held(driver, account),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       failed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -75,6 +76,13 @@ void Session::awaitUnused(const Uses::Slot& own, const void* object) {
   uses.await(own, [&](const void* used) {
     return used == object || (context != 0 && handles.endsWith(const_cast<void*>(used), context));
   });
+}
+
+CUcontext Session::ownerOf(CUcontext context) const {
+  const auto device = greenContexts.deviceOf(context);
+  if (!device) return context;
+  return static_cast<CUcontext>(
+      handles.find(wire::HandleKind::context, wire::primaryContextHandle(*device)));
 }
 
 void Session::contextEnded(CUcontext context) {

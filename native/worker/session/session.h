@@ -116,6 +116,10 @@ class Session {
   /// the driver destroys the object.
   void awaitUnused(const Uses::Slot& own, const void* object);
 
+  /// The context that holds what is taken while `context` is current: for a green context the
+  /// primary one, null if that has ended.
+  CUcontext ownerOf(CUcontext context) const;
+
   /// Refunds all that the context held.
   void contextEnded(CUcontext context);
 

@@ -211,10 +211,7 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUcontex
 CUcontext Thread::owner() const {
   CUcontext context = nullptr;
   driver.cuCtxGetCurrent(&context);
-  const auto device = session.greenContexts.deviceOf(context);
-  if (!device) return context;
-  return static_cast<CUcontext>(
-      session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(*device)));
+  return session.ownerOf(context);
 }
 
 std::uint64_t Thread::ownerHandle() const {

@@ -227,6 +227,37 @@ TEST_CASE("memory that was allocated in a green context is charged until the pri
         CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_CASE("limits that are raised in a green context are those of the primary one") {
+  Fixture test;
+  const std::uint64_t before = test.quota.used();
+  CHECK(test.frames.call(CallNumber::cuDevicePrimaryCtxRetain, CUdevice{0}).status == CUDA_SUCCESS);
+  const auto green = makeGreen(test);
+  REQUIRE(green.status == CUDA_SUCCESS);
+  static CUcontext current = nullptr;
+  const auto getCurrent =
+      std::exchange(test.session.driver.cuCtxGetCurrent,
+                    [](CUcontext* context) { return *context = current, CUDA_SUCCESS; });
+  const auto raise = [&](std::uint64_t handle) {
+    current = static_cast<CUcontext>(test.session.handles.find(wire::HandleKind::context, handle));
+    REQUIRE(current != nullptr);
+    test.frames.call(CallNumber::cuCtxSetCurrent, handle);
+    for (const auto& [limit, value] : {std::pair{CU_LIMIT_STACK_SIZE, std::size_t{2048}},
+                                       std::pair{CU_LIMIT_MALLOC_HEAP_SIZE, 64 * kMiB}})
+      CHECK(test.frames.call(CallNumber::cuCtxSetLimit, limit, value).status == CUDA_SUCCESS);
+    return test.quota.used();
+  };
+  const std::uint64_t raised = raise(green.second);
+  CHECK(raised > before + 56 * kMiB);
+  CHECK(raise(wire::primaryContextHandle(0)) == raised);
+  test.session.driver.cuCtxGetCurrent = getCurrent;
+  test.frames.call(CallNumber::cuCtxSetCurrent, test.context);
+  CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status == CUDA_SUCCESS);
+  CHECK(test.quota.used() == raised);
+  CHECK(test.frames.call(CallNumber::cuDevicePrimaryCtxRelease_v2, CUdevice{0}).status ==
+        CUDA_SUCCESS);
+  CHECK(test.quota.used() == before);
+}
+
 TEST_CASE("a green context takes only resources that the driver gave") {
   Fixture test;
   const auto asked =

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "native/worker/test/quota_file.h"
@@ -27,7 +28,7 @@ worker::Driver driverOfTwoLimits() {
 TEST_CASE("a raised limit of a context is charged until the context ends") {
   const worker::Driver driver = driverOfTwoLimits();
   worker::Quota quota;
-  worker::ReserveAccount reserves(driver, quota, 100);
+  worker::ReserveAccount reserves(driver, quota, 100, std::identity{});
   current = context(1);
   CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 28) == CUDA_SUCCESS);
   CHECK(quota.used() == 20);
@@ -87,7 +88,7 @@ TEST_CASE("pending launches are charged by what an H200 takes") {
   constexpr CUlimit kLimit = CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
   const worker::Driver driver = driverOfLaunches();
   worker::Quota quota;
-  worker::ReserveAccount reserves(driver, quota, 100);
+  worker::ReserveAccount reserves(driver, quota, 100, std::identity{});
   current = context(1);
 
   // Pages that an H200 took (driver 580.159, 2026-11-23): the charge is at most one page more.
@@ -126,7 +127,7 @@ TEST_CASE("a limit beyond the quota is refused") {
   const std::string path = worker::test::makeQuotaFile(20 * kPage);
   CHECK(quota.open(path, 0, 20 * kPage).empty());
   unlink(path.c_str());
-  worker::ReserveAccount reserves(driver, quota, 100);
+  worker::ReserveAccount reserves(driver, quota, 100, std::identity{});
   current = context(1);
   launches = 2048;
   for (const std::size_t value : {std::size_t{65536}, ~std::size_t{0}}) {
@@ -147,7 +148,7 @@ TEST_CASE("the heap of a context is charged once") {
   const std::string path = worker::test::makeQuotaFile(250);
   CHECK(quota.open(path, 0, 250).empty());
   unlink(path.c_str());
-  worker::ReserveAccount reserves(driver, quota, 100);
+  worker::ReserveAccount reserves(driver, quota, 100, std::identity{});
   current = nullptr;
   CHECK(reserves.takeHeap());
   CHECK(quota.used() == 100);
