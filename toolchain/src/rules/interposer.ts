@@ -2,33 +2,47 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
-import { buildDirectory } from '../repository.js';
+import { buildDirectory, REPOSITORY } from '../repository.js';
 import type { Rule } from './rule.js';
 
 const BUILD = buildDirectory('release');
-const LIBRARY = path.join(BUILD, 'interposer', 'libcuda.so.1');
-const EXPORTS_MAP = path.join(BUILD, 'generated', 'exports.map');
-/**
- * The interposer is loaded into user processes, so it may depend only on libc and the loader.
- */
+const LIBRARIES = {
+  'libcuda.so.1': path.join(BUILD, 'generated', 'exports.map'),
+  'libnvidia-ml.so.1': path.join(REPOSITORY, 'nvml', 'exports.map'),
+};
+/** Both are loaded into user processes, so they may depend only on libc and the loader. */
 const ALLOWED_LIBRARIES = ['libc.so.6', 'ld-linux-x86-64.so.2'];
 
 export const exportedSymbols: Rule = {
-  law: 'libcuda.so.1 exports exactly the functions of the specification',
-  check: async () =>
-    compareExports(
-      readExportsMap(readFileSync(built(EXPORTS_MAP), 'utf8')),
-      await definedSymbols(built(LIBRARY)),
+  law: 'libcuda.so.1 and libnvidia-ml.so.1 export exactly the functions of their lists',
+  check: () =>
+    forEachLibrary(async (library, map) =>
+      compareExports(
+        readExportsMap(readFileSync(built(map), 'utf8')),
+        await definedSymbols(built(library)),
+      ),
     ),
 };
 
 export const neededLibraries: Rule = {
-  law: 'libcuda.so.1 depends only on libc',
-  check: async () => {
-    const { output } = await runCommand('readelf', ['-d', built(LIBRARY)]);
-    return findForbiddenLibraries(output);
-  },
+  law: 'libcuda.so.1 and libnvidia-ml.so.1 depend only on libc',
+  check: () =>
+    forEachLibrary(async (library) => {
+      const { output } = await runCommand('readelf', ['-d', built(library)]);
+      return findForbiddenLibraries(output);
+    }),
 };
+
+async function forEachLibrary(
+  check: (library: string, exportsMap: string) => Promise<string[]>,
+): Promise<string[]> {
+  const found: string[] = [];
+  for (const [name, map] of Object.entries(LIBRARIES)) {
+    const problems = await check(path.join(BUILD, 'interposer', name), map);
+    found.push(...problems.map((problem) => `${name}: ${problem}`));
+  }
+  return found;
+}
 
 export function readExportsMap(text: string): string[] {
   const globals = /global:([^}]*?)(?:local:|})/s.exec(text)?.[1] ?? '';
@@ -44,7 +58,7 @@ export function compareExports(
   const extra = exported.filter((name) => !specified.includes(name));
   return [
     ...missing.map((name) => `${name} is specified but not exported.`),
-    ...extra.map((name) => `${name} is exported but not in cuda-api/: give it hidden visibility.`),
+    ...extra.map((name) => `${name} is exported but not specified: give it hidden visibility.`),
   ];
 }
 
@@ -53,7 +67,7 @@ export function findForbiddenLibraries(dynamicSection: string): string[] {
     (match) => match[1] as string,
   );
   const forbidden = needed.filter((library) => !ALLOWED_LIBRARIES.includes(library));
-  return forbidden.map((library) => `libcuda.so.1 needs ${library}, which a container may lack.`);
+  return forbidden.map((library) => `it needs ${library}, which a container may lack.`);
 }
 
 async function definedSymbols(library: string): Promise<string[]> {

@@ -1,0 +1,242 @@
+// The library as a program uses it, with a page that the test writes.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "nvml/abi.h"
+#include "test/unit/program.h"
+
+using namespace nvml;
+
+extern "C" {
+Return nvmlInit_v2();
+Return nvmlShutdown();
+Return nvmlDeviceGetCount_v2(unsigned*);
+Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
+Return nvmlDeviceGetHandleByUUID(const char*, Device*);
+Return nvmlDeviceGetHandleByPciBusId_v2(const char*, Device*);
+Return nvmlDeviceGetName(Device, char*, unsigned);
+Return nvmlDeviceGetMemoryInfo(Device, Memory*);
+Return nvmlDeviceGetMemoryInfo_v2(Device, MemoryV2*);
+Return nvmlDeviceGetUtilizationRates(Device, Utilization*);
+Return nvmlDeviceGetClockInfo(Device, unsigned, unsigned*);
+Return nvmlDeviceGetEccMode(Device, unsigned*, unsigned*);
+Return nvmlDeviceGetSerial(Device, char*, unsigned);
+Return nvmlDeviceGetComputeRunningProcesses(Device, unsigned*, ProcessInfoV1*);
+Return nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned*, ProcessInfo*);
+Return nvmlDeviceGetFieldValues(Device, int, FieldValue*);
+Return nvmlDeviceSetMigMode(Device, unsigned, Return*);
+Return nvmlDeviceGetNvLinkState(Device, unsigned, unsigned*);
+Return nvmlSystemGetDriverVersion(char*, unsigned);
+Return nvmlSystemGetProcessName(unsigned, char*, unsigned);
+Return nvmlInternalGetExportTable(const void**, const unsigned char*);
+}
+
+namespace {
+
+/// Directory of a socket, which the library finds by the environment.
+class Place {
+ public:
+  Place() {
+    char name[] = "/tmp/nvml-test-XXXXXX";
+    directory_ = mkdtemp(name);
+    setenv("NVIDIA_VIRTUAL_SOCKET", socket().c_str(), 1);
+  }
+  ~Place() {
+    while (nvmlShutdown() == kSuccess) {
+    }
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::string socket() const { return directory_ + "/gpu.sock"; }
+
+  void publish(const std::string& lines) const {
+    const std::string file = socket() + ".nvml";
+    std::ofstream(file + ".new") << "nvidia-virtual-gpus 1\n" << lines;
+    std::filesystem::rename(file + ".new", file);
+  }
+
+ private:
+  std::string directory_;
+};
+
+const std::string kGpu =
+    "system nvmlSystemGetDriverVersion 0 3538302e31\ngpu GPU-0001\nmemory 1000 100\nbusy 42\n"
+    "process 7 60 40\nprocess 8 40 2\nanswer nvmlDeviceGetName 0 4e616d65\n"
+    "answer nvmlDeviceGetClockInfo/1 0 59010000\nanswer nvmlDeviceGetEccMode 0 0100000000000000\n"
+    "answer nvmlDeviceGetSerial 999 \nanswer nvmlDeviceGetFieldValues/82 0 "
+    "010000002900000000000000\n";
+
+Device first() {
+  Device device = nullptr;
+  CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == kSuccess);
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("before nvmlInit nothing is answered; without gpu-proxy the driver is not loaded") {
+  const Place place;
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetCount_v2(&count) == kUninitialized);
+  CHECK(nvmlDeviceSetMigMode(nullptr, 0, nullptr) == kUninitialized);
+  CHECK(nvmlShutdown() == kUninitialized);
+  CHECK(nvmlInit_v2() == kDriverNotLoaded);
+  place.publish("");
+  CHECK(nvmlInit_v2() == kDriverNotLoaded);
+}
+
+TEST_CASE("the slice is the device") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetCount_v2(&count) == kSuccess);
+  CHECK(count == 1);
+  Device device = first();
+  Device same = nullptr;
+  CHECK(nvmlDeviceGetHandleByUUID("gpu-0001", &same) == kSuccess);
+  CHECK(same == device);
+  CHECK(nvmlDeviceGetHandleByUUID("GPU-0002", &same) == kNotFound);
+  Memory memory{};
+  CHECK(nvmlDeviceGetMemoryInfo(device, &memory) == kSuccess);
+  CHECK(memory.total == 1000);
+  CHECK(memory.free == 900);
+  MemoryV2 second{};
+  CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == kArgumentVersionMismatch);
+  second.version = versionOf<MemoryV2>();
+  CHECK(nvmlDeviceGetMemoryInfo_v2(device, &second) == kSuccess);
+  CHECK(second.used == 100);
+  Utilization rates{};
+  CHECK(nvmlDeviceGetUtilizationRates(device, &rates) == kSuccess);
+  CHECK(rates.gpu == 42);
+}
+
+TEST_CASE("answers of the GPU are passed on, with their errors") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  Device device = first();
+  char text[8] = {};
+  CHECK(nvmlDeviceGetName(device, text, sizeof text) == kSuccess);
+  CHECK(std::string(text) == "Name");
+  CHECK(nvmlDeviceGetName(device, text, 4) == kInsufficientSize);
+  CHECK(nvmlDeviceGetName(device, nullptr, 4) == kInvalidArgument);
+  CHECK(nvmlDeviceGetName(nullptr, text, sizeof text) == kInvalidArgument);
+  CHECK(nvmlDeviceGetSerial(device, text, sizeof text) == kUnknown);
+  unsigned clock = 0;
+  CHECK(nvmlDeviceGetClockInfo(device, 1, &clock) == kSuccess);
+  CHECK(clock == 345);
+  CHECK(nvmlDeviceGetClockInfo(device, 9, &clock) == kNotSupported);
+  unsigned current = 0, pending = 9;
+  CHECK(nvmlDeviceGetEccMode(device, &current, &pending) == kSuccess);
+  CHECK(current == 1);
+  CHECK(pending == 0);
+  FieldValue fields[2] = {{.fieldId = 82}, {.fieldId = 138}};
+  CHECK(nvmlDeviceGetFieldValues(device, 2, fields) == kSuccess);
+  CHECK(fields[0].value == 41);
+  CHECK(fields[1].status == kNotSupported);
+  CHECK(nvmlSystemGetDriverVersion(text, sizeof text) == kSuccess);
+  CHECK(std::string(text) == "580.1");
+}
+
+TEST_CASE("processes are those of the allocation, in both layouts") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  Device device = first();
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, nullptr) == kInsufficientSize);
+  CHECK(count == 2);
+  ProcessInfo infos[2] = {};
+  CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos) == kSuccess);
+  CHECK(infos[1].pid == 8);
+  CHECK(infos[1].usedGpuMemory == 40);
+  CHECK(infos[1].gpuInstanceId == kNoInstance);
+  ProcessInfoV1 old[2] = {};
+  CHECK(nvmlDeviceGetComputeRunningProcesses(device, &count, old) == kSuccess);
+  CHECK(old[1].usedGpuMemory == 40);
+  char name[64] = {};
+  CHECK(nvmlSystemGetProcessName(static_cast<unsigned>(getpid()), name, sizeof name) == kSuccess);
+  CHECK(std::string(name).find("nvml_test") != std::string::npos);
+  CHECK(nvmlSystemGetProcessName(0, name, sizeof name) == kNotFound);
+}
+
+TEST_CASE("what changes the device is not permitted, the rest is not supported") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  CHECK(nvmlDeviceSetMigMode(first(), 1, nullptr) == kNoPermission);
+  CHECK(nvmlDeviceGetNvLinkState(first(), 0, nullptr) == kNotSupported);
+  const void* table = nullptr;
+  const unsigned char unknown[16] = {};
+  CHECK(nvmlInternalGetExportTable(&table, unknown) == kNotFound);
+}
+
+TEST_CASE("a device is found by its PCI address in all its forms") {
+  const Place place;
+  PciInfo info{};
+  std::strcpy(info.busId, "00000000:17:00.0");
+  std::string hex;
+  for (const unsigned char byte : std::string(reinterpret_cast<char*>(&info), sizeof info)) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    hex += digits;
+  }
+  place.publish(kGpu + "answer nvmlDeviceGetPciInfo_v3 0 " + hex + "\n");
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  Device device = nullptr;
+  for (const char* bus : {"00000000:17:00.0", "0000:17:00.0", "0:17:00.0"})
+    CHECK(nvmlDeviceGetHandleByPciBusId_v2(bus, &device) == kSuccess);
+  for (const char* bus : {"0001:17:00.0", "0000:18:00.0", "", ":"})
+    CHECK(nvmlDeviceGetHandleByPciBusId_v2(bus, &device) == kNotFound);
+}
+
+TEST_CASE("nvmlInit waits for gpu-proxy, and later pages are seen") {
+  const Place place;
+  place.publish("pending\n");
+  std::thread proxy([&] {
+    usleep(50'000);
+    place.publish(kGpu);
+  });
+  CHECK(nvmlInit_v2() == kSuccess);
+  proxy.join();
+  place.publish("gpu GPU-0001\nmemory 1000 200\n");
+  usleep(300'000);
+  Memory memory{};
+  CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == kSuccess);
+  CHECK(memory.used == 200);
+}
+
+TEST_CASE("without a page, nvmlInit connects once, so that the container gets its allocation") {
+  const Place place;
+  const int server = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, place.socket().c_str());
+  REQUIRE(bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(listen(server, 8) == 0);
+  std::thread proxy([&] {
+    const int connection = accept(server, nullptr, nullptr);
+    usleep(30'000);
+    place.publish(kGpu);
+    char byte = 0;
+    CHECK(read(connection, &byte, 1) == 0);  // it says nothing, and goes
+    close(connection);
+  });
+  CHECK(nvmlInit_v2() == kSuccess);
+  proxy.join();
+  CHECK(nvmlShutdown() == kSuccess);
+  std::filesystem::remove(place.socket() + ".nvml");
+  std::thread refusing([&] { close(accept(server, nullptr, nullptr)); });
+  CHECK(nvmlInit_v2() == kDriverNotLoaded);
+  refusing.join();
+  close(server);
+}
