@@ -170,8 +170,6 @@ constexpr Attribute kAttributes[] = {
 };
 // clang-format on
 
-constexpr int kFirstBus = 0x17;
-
 }  // namespace
 
 bool deviceAttribute(int device, int attribute, int& value) {

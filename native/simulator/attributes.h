@@ -8,7 +8,6 @@
 namespace simulator {
 
 inline constexpr char kDeviceName[] = "Simulated GPU";
-inline constexpr int kNewestApi = 13000;
 
 inline constexpr unsigned kMultiprocessors = 132;
 inline constexpr unsigned kWarpSize = 32;

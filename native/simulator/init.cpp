@@ -1,5 +1,4 @@
 // cuInit and the version.
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -17,16 +16,6 @@ namespace simulator {
 namespace {
 
 std::mutex initialising;
-
-/// Parses a version such as "12.4". Anything else means the version of this library. For tests of
-/// nodes with another driver.
-int driverVersionFromEnvironment() {
-  const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_DRIVER_VERSION");
-  int major = 0, minor = 0;
-  return text != nullptr && std::sscanf(text, "%2d.%1d", &major, &minor) == 2
-             ? major * 1000 + minor * 10
-             : kNewestApi;
-}
 
 /// The devices that the process sees, each with its primary context and its pool.
 CUresult makeDevices() {

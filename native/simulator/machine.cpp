@@ -45,6 +45,14 @@ std::optional<std::size_t> contextMemory() {
   return parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_CONTEXT"));
 }
 
+int driverVersionFromEnvironment() {
+  const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_DRIVER_VERSION");
+  int major = 0, minor = 0;
+  return text != nullptr && std::sscanf(text, "%2d.%1d", &major, &minor) == 2
+             ? major * 1000 + minor * 10
+             : kNewestApi;
+}
+
 unsigned computeCapability() {
   static const unsigned reported = [] {
     const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_COMPUTE_CAPABILITY");

@@ -1,5 +1,5 @@
-// The simulated NVML, libsimulator-nvml.so.1: the functions that gpu-proxy uses, with data from the
-// shared state of the simulated GPUs. The structs are those of NVML's ABI, declared here.
+// The simulated NVML, libsimulator-nvml.so.1: the functions that gpu-proxy uses. Here those with
+// data from the shared state of the simulated GPUs.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -10,35 +10,12 @@
 #include <vector>
 
 #include "native/simulator/machine.h"
+#include "native/simulator/nvml.h"
 #include "native/simulator/shared_state.h"
-
-#define NVML_CALL extern "C" __attribute__((visibility("default"))) int
 
 namespace {
 
-enum Return {
-  kSuccess = 0,
-  kUninitialized = 1,
-  kInvalidArgument = 2,
-  kNotFound = 6,
-  kInsufficientSize = 7
-};
-
-struct ProcessInfo {  // nvmlProcessInfo_v2_t
-  unsigned pid;
-  unsigned long long usedGpuMemory;
-  unsigned gpuInstanceId;
-  unsigned computeInstanceId;
-};
-
-struct ProcessUtilizationSample {  // nvmlProcessUtilizationSample_t
-  unsigned pid;
-  unsigned long long timeStamp;  ///< microseconds since 1970
-  unsigned smUtil;               ///< percent
-  unsigned memUtil;
-  unsigned encUtil;
-  unsigned decUtil;
-};
+using namespace nvml;
 
 struct Gpu {
   int index;
@@ -68,9 +45,19 @@ std::vector<simulator::ProcessUse> processesOf(const Gpu& gpu) {
                                    : library->state->processes(gpu.index);
 }
 
+/// Of the driver on the H200 from which the attributes are.
+constexpr const char* kDriverVersion = "580.159.04";
+
+Return copyText(char* out, unsigned length, const std::string& text) {
+  if (out == nullptr) return kInvalidArgument;
+  if (length <= text.size()) return kInsufficientSize;
+  std::copy_n(text.c_str(), text.size() + 1, out);
+  return kSuccess;
+}
+
 /// Runs body(Gpu&) on a device of this library.
 template <class Body>
-int onDevice(void* device, Body&& body) {
+Return onDevice(void* device, Body&& body) {
   const std::lock_guard lock(mutex);
   if (library == nullptr) return kUninitialized;
   const auto gpu = std::ranges::find_if(library->gpus,
@@ -79,6 +66,10 @@ int onDevice(void* device, Body&& body) {
 }
 
 }  // namespace
+
+Return simulator::onNvmlDevice(void* device, const std::function<Return(int index)>& body) {
+  return onDevice(device, [&](const Gpu& gpu) { return body(gpu.index); });
+}
 
 NVML_CALL nvmlInit_v2() {
   const std::lock_guard lock(mutex);
@@ -111,18 +102,14 @@ NVML_CALL nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 
 NVML_CALL nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
-  return onDevice(device, [&](const Gpu& gpu) -> int {
-    const std::string text = simulator::uuidText(simulator::uuidOf(gpu.index));
-    if (uuid == nullptr) return kInvalidArgument;
-    if (length <= text.size()) return kInsufficientSize;
-    std::copy_n(text.c_str(), text.size() + 1, uuid);
-    return kSuccess;
+  return onDevice(device, [&](const Gpu& gpu) {
+    return copyText(uuid, length, simulator::uuidText(simulator::uuidOf(gpu.index)));
   });
 }
 
 NVML_CALL nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
                                                   ProcessInfo* infos) {
-  return onDevice(device, [&](const Gpu& gpu) -> int {
+  return onDevice(device, [&](const Gpu& gpu) -> Return {
     if (count == nullptr || (*count > 0 && infos == nullptr)) return kInvalidArgument;
     const auto found = processesOf(gpu);
     const bool fits = found.size() <= *count;
@@ -137,9 +124,9 @@ NVML_CALL nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
 
 /// Returns a sample per process for the time since the last call. A process that is new, or was
 /// idle, has no sample.
-NVML_CALL nvmlDeviceGetProcessUtilization(void* device, ProcessUtilizationSample* samples,
-                                          unsigned* count, unsigned long long) {
-  return onDevice(device, [&](Gpu& gpu) -> int {
+NVML_CALL nvmlDeviceGetProcessUtilization(void* device, ProcessSample* samples, unsigned* count,
+                                          unsigned long long) {
+  return onDevice(device, [&](Gpu& gpu) -> Return {
     if (count == nullptr) return kInvalidArgument;
     const auto found = processesOf(gpu);
     const bool fits = samples != nullptr && found.size() <= *count;
@@ -164,4 +151,18 @@ NVML_CALL nvmlDeviceGetProcessUtilization(void* device, ProcessUtilizationSample
     gpu.seen = std::move(seen);
     return *count > 0 ? kSuccess : kNotFound;
   });
+}
+
+NVML_CALL nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  return copyText(version, length, kDriverVersion);
+}
+
+NVML_CALL nvmlSystemGetNVMLVersion(char* version, unsigned length) {
+  return copyText(version, length, "13." + std::string(kDriverVersion));
+}
+
+NVML_CALL nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  if (version == nullptr) return kInvalidArgument;
+  *version = simulator::driverVersionFromEnvironment();
+  return kSuccess;
 }

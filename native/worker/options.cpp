@@ -69,6 +69,7 @@ constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
     {"--presence", "", set<&Options::presence>},
     {"--processes", "NVML", text<&Options::processes>},
+    {"--answers", "", set<&Options::answers>},
     {"--watch", "MILLISECONDS", number<&Options::watch>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},

@@ -17,6 +17,7 @@ struct Options {
   bool inventory = false;      ///< print the GPUs and exit
   bool presence = false;       ///< print which GPUs the driver sees and exit
   std::string processes;       ///< NVML's library: print who holds how much of the GPUs, and exit
+  bool answers = false;        ///< with it: also what NVML answers about the GPUs
   unsigned watch = 0;          ///< milliseconds: repeat that until the reader is gone; 0: once
   bool warm = false;           ///< start the driver now, and wait to be told whom to serve
   std::string driver;          ///< what dlopen gets

@@ -12,7 +12,6 @@ namespace {
 
 /// CUDA 12.4 (driver 550): the first with cuFuncGetParamInfo and cuKernelGetParamInfo.
 constexpr int kOldestDriver = 12040;
-constexpr int kNewestApi = 13000;
 
 bool fail(DriverStart& start, CUresult status, const std::string& sentence) {
   start.status = status;

@@ -9,6 +9,9 @@
 
 namespace worker {
 
+/// The newest version of the API that programs get.
+inline constexpr int kNewestApi = 13000;
+
 /// A loaded driver, or the reason why there is none.
 struct DriverStart {
   CUresult status = CUDA_SUCCESS;  ///< what the program's cuInit answers

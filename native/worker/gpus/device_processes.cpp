@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "native/worker/driver/simulated_state.h"
+#include "native/worker/gpus/answers.h"
 #include "native/worker/gpus/nvml.h"
 #include "native/worker/reports/log.h"
 #include "native/worker/reports/report.h"
@@ -19,16 +20,7 @@ namespace {
 
 using namespace nvml;
 
-struct UtilizationSample {  // nvmlProcessUtilizationSample_t
-  unsigned pid;
-  unsigned long long timeStamp;  ///< microseconds
-  unsigned smUtil;               ///< percent
-  unsigned memUtil;
-  unsigned encUtil;
-  unsigned decUtil;
-};
-using Utilization = Return (*)(Device, UtilizationSample*, unsigned* count,
-                               unsigned long long lastSeen);
+using Utilization = Return (*)(Device, ProcessSample*, unsigned* count, Wide lastSeen);
 
 struct Functions {
   Return (*init)() = nullptr;
@@ -38,10 +30,11 @@ struct Functions {
   Processes compute = nullptr;
   Processes mps = nullptr;  ///< lists clients of an MPS server; null if the driver lacks it
   Utilization utilization = nullptr;
+  Return (*memory)(Device, Memory*) = nullptr;
 };
 
-bool load(const std::string& path, Functions& functions) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+bool load(const std::string& path, void*& library, Functions& functions) {
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return log("%s cannot be loaded: %s", path.c_str(), dlerror()), false;
   find(library, "nvmlInit_v2", functions.init);
   find(library, "nvmlDeviceGetCount_v2", functions.count);
@@ -50,6 +43,7 @@ bool load(const std::string& path, Functions& functions) {
   find(library, "nvmlDeviceGetComputeRunningProcesses_v3", functions.compute);
   find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", functions.mps);
   find(library, "nvmlDeviceGetProcessUtilization", functions.utilization);
+  find(library, "nvmlDeviceGetMemoryInfo", functions.memory);
   if (functions.init && functions.count && functions.handle && functions.uuid && functions.compute)
     return true;
   return log("%s is not NVML of driver 510 or newer: functions are missing", path.c_str()), false;
@@ -59,6 +53,7 @@ struct Gpu {
   Device device;
   std::string uuid;
   unsigned long long seen = 0;  ///< timestamp of the latest sample
+  JsonObject constants;         ///< answers that stay the same
 };
 
 /// The clock of NVML's samples.
@@ -73,7 +68,7 @@ unsigned long long microsecondsNow() {
 std::map<unsigned, unsigned long long> busyMicroseconds(const Functions& functions, Gpu& gpu) {
   constexpr unsigned long long kLongest = 1'000'000;
   std::map<unsigned, unsigned long long> busy;
-  std::vector<UtilizationSample> samples(256);
+  std::vector<ProcessSample> samples(256);
   auto count = static_cast<unsigned>(samples.size());
   if (functions.utilization == nullptr) return busy;
   Return status = functions.utilization(gpu.device, samples.data(), &count, gpu.seen);
@@ -86,10 +81,10 @@ std::map<unsigned, unsigned long long> busyMicroseconds(const Functions& functio
     return busy;
   }
   samples.resize(std::min<std::size_t>(count, samples.size()));
-  std::ranges::sort(samples, {}, &UtilizationSample::timeStamp);
+  std::ranges::sort(samples, {}, &ProcessSample::timeStamp);
   const unsigned long long before = gpu.seen;
   std::map<unsigned, unsigned long long> latest;
-  for (const UtilizationSample& sample : samples) {
+  for (const ProcessSample& sample : samples) {
     if (sample.timeStamp <= before) continue;
     const unsigned long long since = std::max(before, latest[sample.pid]);
     if (before != 0)
@@ -129,13 +124,34 @@ std::vector<Gpu> gpusOf(const Functions& functions, unsigned count) {
   return gpus;
 }
 
-bool print(const Functions& functions, std::vector<Gpu>& gpus) {
+Wide memoryOf(const Functions& functions, Device device) {
+  Memory memory{};
+  return functions.memory && functions.memory(device, &memory) == kSuccess ? memory.total : 0;
+}
+
+void askOnce(const NvmlAnswers& answers, std::vector<Gpu>& gpus) {
+  for (Gpu& gpu : gpus) {
+    gpu.constants = answers.constants(gpu.device);
+    for (const Gpu& peer : gpus) answers.addPeer(gpu.constants, gpu.device, peer.device, peer.uuid);
+  }
+}
+
+JsonObject describe(const Functions& functions, Gpu& gpu, const NvmlAnswers* answers) {
+  JsonObject object;
+  object.add("uuid", std::string_view(gpu.uuid)).add("processes", processesOf(functions, gpu));
+  if (answers == nullptr) return object;
+  return object.add("memory", memoryOf(functions, gpu.device))
+      .add("constants", gpu.constants)
+      .add("readings", answers->readings(gpu.device));
+}
+
+bool print(const Functions& functions, std::vector<Gpu>& gpus, const NvmlAnswers* answers) {
   std::vector<JsonObject> objects;
-  for (Gpu& gpu : gpus)
-    objects.push_back(JsonObject()
-                          .add("uuid", std::string_view(gpu.uuid))
-                          .add("processes", processesOf(functions, gpu)));
-  const std::string line = JsonObject().add("gpus", objects).text() + '\n';
+  for (Gpu& gpu : gpus) objects.push_back(describe(functions, gpu, answers));
+  JsonObject all;
+  all.add("gpus", objects);
+  if (answers != nullptr) all.add("system", answers->system());
+  const std::string line = all.text() + '\n';
   return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
 }
 
@@ -143,18 +159,22 @@ bool print(const Functions& functions, std::vector<Gpu>& gpus) {
 
 int printDeviceProcesses(const Options& options) {
   Functions functions;
+  void* library = nullptr;
   if (const std::string sentence = shareSimulatedState(options.simulatedState); !sentence.empty())
     return log("%s", sentence.c_str()), 1;
-  if (!load(options.processes, functions)) return 1;
+  if (!load(options.processes, library, functions)) return 1;
   unsigned count = 0;
   if (const Return status = functions.init(); status != kSuccess)
     return log("NVML does not start: error %d", status), 1;
   if (const Return status = functions.count(&count); status != kSuccess)
     return log("NVML does not list the GPUs: error %d", status), 1;
   std::vector<Gpu> gpus = gpusOf(functions, count);
-  bool read = print(functions, gpus);
+  const NvmlAnswers answers(library);
+  const NvmlAnswers* asked = options.answers ? &answers : nullptr;
+  if (asked != nullptr) askOnce(answers, gpus);
+  bool read = print(functions, gpus, asked);
   if (options.watch == 0) return read ? 0 : 1;
-  for (; read; read = print(functions, gpus))
+  for (; read; read = print(functions, gpus, asked))
     std::this_thread::sleep_for(std::chrono::milliseconds(options.watch));
   return 0;
 }

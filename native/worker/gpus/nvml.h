@@ -1,25 +1,16 @@
-// The part of NVML's interface that the worker uses, without NVIDIA's header: the layouts are
-// those of driver 510 and newer.
+// How the worker reaches NVML, whose interface is declared in nvml/abi.h: driver 510 and newer.
 #pragma once
 
 #include <dlfcn.h>
 
 #include <vector>
 
+#include "nvml/abi.h"
+
 namespace worker::nvml {
 
-using Device = void*;
-using Return = int;
-inline constexpr Return kSuccess = 0;
-inline constexpr Return kInsufficientSize = 7;
-inline constexpr unsigned long long kNotAvailable = ~0ULL;
+using namespace ::nvml;
 
-struct ProcessInfo {  // nvmlProcessInfo_v2_t
-  unsigned pid;
-  unsigned long long usedGpuMemory;  ///< bytes, or kNotAvailable
-  unsigned gpuInstanceId;
-  unsigned computeInstanceId;
-};
 using Processes = Return (*)(Device, unsigned* count, ProcessInfo*);
 
 /// False, and a null function, when the library lacks it.

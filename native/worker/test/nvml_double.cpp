@@ -41,4 +41,32 @@ int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count,
   processes[0] = {100, 5, 0, 0};
   return 0;
 }
+
+int nvmlDeviceGetName(void*, char* name, unsigned length) {
+  if (length < 4) return 7;
+  for (unsigned i = 0; i < 4; ++i) name[i] = "abc"[i];
+  return 0;
+}
+
+int nvmlDeviceGetEccMode(void*, unsigned* current, unsigned* pending) {
+  return *current = 1, *pending = 2, 0;
+}
+
+/// Of the first clock; reading the second one fails, the others are not supported.
+int nvmlDeviceGetClockInfo(void*, unsigned clock, unsigned* value) {
+  *value = 255;
+  return clock == 0 ? 0 : clock == 1 ? 999 : 3;
+}
+
+struct Pdi {
+  unsigned version;
+  unsigned long long value;
+};
+
+int nvmlDeviceGetPdi(void*, Pdi* pdi) {
+  if (pdi->version != (sizeof(Pdi) | 1 << 24)) return 25;
+  return pdi->value = 5, 0;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int* version) { return *version = 14020, 0; }
 }
