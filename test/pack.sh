@@ -12,7 +12,8 @@ cp "$(readlink -f "$(command -v node)")" build/bin/node
   echo build/bin/node
   find . -name dist -type d -not -path '*/node_modules/*' -prune
   find build/release/native build/release/interposer \
-    \( -name 'nvidia-virtual*' -o -name '*.so.*' -o -name libcuda.so -o -name lying_worker \) \
+    \( -name 'nvidia-virtual*' -o -name '*.so.*' -o -name libcuda.so -o -name libnvidia-ml.so -o \
+      -name lying_worker \) \
     \( -type f -o -type l \)
   npm ls --omit=dev --all --parseable | sed -n "s|^$PWD/node_modules/|node_modules/|p"
   find node_modules/@nvidia-virtual -type l

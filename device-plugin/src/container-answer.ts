@@ -18,8 +18,11 @@ import type { Version } from './versions.js';
 const SOCKET_DIRECTORY = '/run/nvidia-virtual';
 /** Default search directories of the loader in Debian and Red Hat based images. */
 const LIBRARY_DIRECTORIES = ['/usr/lib/x86_64-linux-gnu', '/usr/lib64'] as const;
-/** The soname, and the name that Taichi, Dr.Jit and hashcat load. */
-const LIBRARY_NAMES = ['libcuda.so.1', 'libcuda.so'] as const;
+/** The sonames, and names that some programs load: Taichi, Dr.Jit and hashcat for libcuda.so. */
+const LIBRARY_NAMES = {
+  'libcuda.so.1': ['libcuda.so.1', 'libcuda.so'],
+  'libnvidia-ml.so.1': ['libnvidia-ml.so.1', 'libnvidia-ml.so'],
+} as const;
 
 const ENVIRONMENT = {
   // If NVIDIA's runtime is the default, it must inject nothing, even if the image requests it.
@@ -36,9 +39,9 @@ interface Granting {
 }
 
 /**
- * Answers Allocate: mounts the directory of gpu-proxy's socket and the library. Requires only this
- * node's disk. The kubelet stores the answer and uses it for each restart of the container, so all
- * paths in it must stay valid.
+ * Answers Allocate: mounts the directory of gpu-proxy's socket and the libraries. Requires only
+ * this node's disk. The kubelet stores the answer and uses it for each restart of the container, so
+ * all paths in it must stay valid.
  * @throws PluginError SLOT_UNKNOWN, GRANT_NOT_MADE
  */
 export function answer(request: AllocateRequest, granting: Granting): AllocateResponse {
@@ -69,12 +72,15 @@ function answerContainer(
 }
 
 /**
- * Mounts the directory of the socket, because gpu-proxy recreates the socket. Mounts the library as
- * a file, because its directories belong to the image.
+ * Mounts the directory of the socket, because gpu-proxy recreates the socket. Mounts libraries
+ * as files, because their directories belong to the image.
  */
 function mountsOf(clientDirectory: string, version: Version): Mount[] {
+  const installed = path.dirname(version.library);
   const libraries = LIBRARY_DIRECTORIES.flatMap((directory) =>
-    LIBRARY_NAMES.map((name) => [version.library, path.join(directory, name)] as const),
+    Object.entries(LIBRARY_NAMES).flatMap(([file, names]) =>
+      names.map((name) => [path.join(installed, file), path.join(directory, name)] as const),
+    ),
   );
   const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...libraries];
   return mounts.map(([hostPath, containerPath]) => ({ hostPath, containerPath, readOnly: true }));

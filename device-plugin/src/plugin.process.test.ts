@@ -31,7 +31,7 @@ test('the first start waits for gpu-proxy, then offers the slots of its GPUs', a
   expect(node.kubelet.healthy[0]).toMatch(/^[0-9a-f]{16}-00$/);
 });
 
-test('a container gets a directory, the library, two variables and no device', async () => {
+test('a container gets a directory, two libraries, two variables and no device', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -46,8 +46,12 @@ test('a container gets a directory, the library, two variables and no device', a
     ['/run/nvidia-virtual', true],
     ['/usr/lib/x86_64-linux-gnu/libcuda.so.1', true],
     ['/usr/lib/x86_64-linux-gnu/libcuda.so', true],
+    ['/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', true],
+    ['/usr/lib/x86_64-linux-gnu/libnvidia-ml.so', true],
     ['/usr/lib64/libcuda.so.1', true],
     ['/usr/lib64/libcuda.so', true],
+    ['/usr/lib64/libnvidia-ml.so.1', true],
+    ['/usr/lib64/libnvidia-ml.so', true],
   ]);
   const [client, library] = mounts.map(({ hostPath }) => hostPath) as [string, string];
   expect(path.dirname(path.dirname(client))).toBe(path.join(node.state, 'allocations'));
@@ -59,6 +63,7 @@ test('a container gets a directory, the library, two variables and no device', a
   expect(readFileSync(library)).toEqual(
     readFileSync(path.join(node.installation, 'lib/libcuda.so.1')),
   );
+  for (const { hostPath } of mounts) expect(existsSync(hostPath)).toBe(true);
 });
 
 test('number 17: the list of 800 slots is small, and so is the answer for all', async () => {
@@ -96,7 +101,7 @@ test('number 4: a restarted plugin offers the same slots at once, without gpu-pr
   node.startPlugin();
   await offered(20);
   expect(node.kubelet.healthy).toEqual(slots);
-  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(5);
+  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(9);
 });
 
 test('number 4: 20 restarts of the kubelet in a row', async () => {
@@ -106,7 +111,7 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
   for (let restart = 1; restart <= 20; restart++) {
     await node.kubelet.restart();
     await offered(10);
-    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(5);
+    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(9);
   }
 });
 

@@ -13,6 +13,7 @@ import type { NvmlReading } from './gpus/nvml-monitor.js';
 import type { StateDirectory } from './host/state-directory.js';
 import { ConcurrentGpus, type MpsClient } from './mps/concurrent-gpus.js';
 import type { NodeSettings } from './node-types.js';
+import { NvmlPages } from './nvml/pages.js';
 import type { LiveSession } from './sessions/live-session.js';
 import type { Session } from './sessions/session.js';
 import { type WarmWorker, WarmWorkers } from './workers/warm-workers.js';
@@ -36,7 +37,7 @@ const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
 
 /**
  * The processes that a node runs for all its allocations together: the arbiter of GPU time, the MPS
- * daemons, the warm workers, and the watch over memory and caches.
+ * daemons, the warm workers, the watch over memory and caches, and what NVML in containers shows.
  */
 export class NodeProcesses {
   readonly #options: NodeProcessesOptions;
@@ -45,6 +46,7 @@ export class NodeProcesses {
   #arbiter: Arbiter | undefined;
   #concurrent: ConcurrentGpus | undefined;
   #enforcement: Enforcement | undefined;
+  #pages: NvmlPages | undefined;
 
   constructor(options: NodeProcessesOptions) {
     this.#options = options;
@@ -81,6 +83,9 @@ export class NodeProcesses {
       beyondQuota: (specification) => this.#options.beyondQuota(specification),
     });
     if (this.#options.arbitrated) this.#arbiter = this.#startArbiter();
+    const allocations = () => this.#options.allocations();
+    this.#pages = new NvmlPages({ host, always: gpus.length === 0, allocations });
+    this.#pages.publish();
   }
 
   set settings(settings: NodeSettings) {
@@ -93,10 +98,12 @@ export class NodeProcesses {
 
   allocationCreated(specification: AllocationSpecification): void {
     if (isArbitrated(specification)) this.#arbiter?.put(specification);
+    this.#pages?.publish();
   }
 
   allocationRemoved(id: string): void {
     this.#arbiter?.remove(id);
+    this.#pages?.remove(id);
   }
 
   sessionStarted(live: LiveSession, allocation: AllocationSpecification | undefined): void {
@@ -183,6 +190,7 @@ export class NodeProcesses {
 
   #endOthers(gpusInUse: ReadonlySet<string>): void {
     this.#enforcement?.end();
+    this.#pages?.end();
     this.#concurrent?.leave(gpusInUse);
     for (const workers of this.#warmWorkers.values()) workers.end();
   }

@@ -202,17 +202,12 @@ TEST_CASE("a device is found by its PCI address in all its forms") {
 TEST_CASE("nvmlInit waits for gpu-proxy, and later pages are seen") {
   const Place place;
   place.publish("pending\n");
-  std::thread proxy([&] {
-    usleep(50'000);
-    place.publish(kGpu);
-  });
+  std::thread proxy([&] { place.publish(kGpu); });
   CHECK(nvmlInit_v2() == kSuccess);
   proxy.join();
   place.publish("gpu GPU-0001\nmemory 1000 200\n");
-  usleep(300'000);
   Memory memory{};
-  CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == kSuccess);
-  CHECK(memory.used == 200);
+  while (memory.used != 200) REQUIRE(nvmlDeviceGetMemoryInfo(first(), &memory) == kSuccess);
 }
 
 TEST_CASE("without a page, nvmlInit connects once, so that the container gets its allocation") {
@@ -225,7 +220,6 @@ TEST_CASE("without a page, nvmlInit connects once, so that the container gets it
   REQUIRE(listen(server, 8) == 0);
   std::thread proxy([&] {
     const int connection = accept(server, nullptr, nullptr);
-    usleep(30'000);
     place.publish(kGpu);
     char byte = 0;
     CHECK(read(connection, &byte, 1) == 0);  // it says nothing, and goes

@@ -89,6 +89,17 @@ export function userOf(pid: number): number | undefined {
   return effective === undefined ? undefined : Number(effective);
 }
 
+/** The pid of a process in its own pid namespace, for example that of its container. */
+export function innermostPid(pid: number): number {
+  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+  const pids =
+    status
+      ?.match(/^NSpid:(.*)$/m)?.[1]
+      ?.trim()
+      .split(/\s+/) ?? [];
+  return Number(pids.at(-1) ?? pid);
+}
+
 /**
  * Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's
  * foreground group.

@@ -16,6 +16,7 @@ const PROGRAMS = buildDirectory('demo');
 /** Build targets that the demo needs. */
 const PARTS = [
   'interposer/libcuda.so.1',
+  'interposer/libnvidia-ml.so.1',
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
   'native/closer/nvidia-virtual-closer',

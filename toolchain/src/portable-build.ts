@@ -9,10 +9,11 @@ const ZIG_VERSION = '0.17.0';
 const PORTABLE_PRESET = 'release-portable';
 
 /**
- * Parts that run on other machines: the library for containers, and the processes on the node.
+ * Parts that run on other machines: the libraries for containers, and the processes on the node.
  */
 export const PORTABLE_PARTS = [
   'interposer/libcuda.so.1',
+  'interposer/libnvidia-ml.so.1',
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node',

@@ -173,11 +173,8 @@ export class NodeUnderTest {
 function makeInstallation(directory: string): void {
   const { interposerDirectory, worker, arbiter, simulatedDriver } = locateInstallation();
   mkdirSync(path.join(directory, 'lib'), { recursive: true });
-  cpSync(
-    path.join(interposerDirectory, 'libcuda.so.1'),
-    path.join(directory, 'lib', 'libcuda.so.1'),
-    { dereference: true },
-  );
+  for (const library of ['libcuda.so.1', 'libnvidia-ml.so.1'])
+    cpSync(path.join(interposerDirectory, library), path.join(directory, 'lib', library));
   const simulatedNvml = path.join(path.dirname(simulatedDriver), 'libsimulator-nvml.so.1');
   for (const file of [worker, arbiter, simulatedDriver, simulatedNvml])
     cpSync(file, path.join(directory, path.basename(file)), { dereference: true });

@@ -1,6 +1,6 @@
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
-import { NvmlMonitor, type NvmlReading } from '../gpus/nvml-monitor.js';
+import { NvmlMonitor, type NvmlReading, parseReading } from '../gpus/nvml-monitor.js';
 import { type CheckedAllocation, SecondCheck } from '../gpus/second-check.js';
 import type { Allocation } from './allocation.js';
 import type { AllocationHost } from './allocation-host.js';
@@ -17,13 +17,16 @@ interface EnforcementOptions {
   beyondQuota(allocation: AllocationSpecification): void;
 }
 
+/** Two readings must agree before sessions are killed, so there are four per second. */
+const EVERY_MS = 250;
+
 /**
  * Enforces limits on workers that a client may have compromised: GPU memory as NVML reports it, and
  * the size of the cache of compiled code.
  */
 export class Enforcement {
   readonly #options: EnforcementOptions;
-  readonly #monitor: NvmlMonitor | undefined;
+  readonly #monitor: NvmlMonitor<NvmlReading> | undefined;
   readonly #check: SecondCheck | undefined;
   readonly #caches: CacheWatch | undefined;
 
@@ -37,11 +40,15 @@ export class Enforcement {
         logger,
         allocations: () => options.allocations().map((one) => this.#checked(one)),
       });
-      const monitor: NvmlMonitor = new NvmlMonitor({
+      const monitor: NvmlMonitor<NvmlReading> = new NvmlMonitor({
         installation: host.installation,
         backend: host.backend,
         launcher: host.launcher,
         logger,
+        words: ['--watch', String(EVERY_MS)],
+        consequence:
+          'NVML does not report the memory of the workers, so only the workers enforce the quotas',
+        parse: parseReading,
         reading: (reading) => {
           monitor.wanted = check.take(reading);
         },

@@ -6,7 +6,7 @@ import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-
 import { pino } from 'pino';
 import { locateInstallation } from '../host/installation.js';
 import { DIRECT } from '../host/launcher.js';
-import { NvmlMonitor, type NvmlReading } from './nvml-monitor.js';
+import { NvmlMonitor, type NvmlReading, parseReading } from './nvml-monitor.js';
 
 const LINE = '{"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":2,"busy":3}]}]}';
 const READING = new Map([[1, new Map([['GPU-a', { memory: 2, busy: 3 }]])]]);
@@ -14,7 +14,7 @@ const READING = new Map([[1, new Map([['GPU-a', { memory: 2, busy: 3 }]])]]);
 let directory: string;
 let said: string[];
 let readings: NvmlReading[];
-let monitor: NvmlMonitor;
+let monitor: NvmlMonitor<NvmlReading>;
 
 beforeEach(() => {
   directory = makePrivateDirectory();
@@ -47,6 +47,9 @@ function begin(
     backend: { kind, driver: path.join(directory, 'libcuda.so.1') },
     launcher: DIRECT,
     logger: pino({ base: null }, { write: (line: string) => void said.push(JSON.parse(line).msg) }),
+    words: ['--watch', '250'],
+    consequence: 'NVML cannot be read, so quotas are not checked',
+    parse: parseReading,
     reading: (reading) => readings.push(reading),
     ...(patienceMs !== undefined && { patienceMs }),
   });
@@ -71,7 +74,7 @@ test('the latest reading expires when no further one comes', async () => {
   await until(() => said.length > 0);
   expect(said).toEqual([
     expect.stringMatching(
-      /^NVML does not report the memory of the workers, .*: the driver does not answer for 0\.3 s$/,
+      /^NVML cannot be read, so quotas are not checked: the driver does not answer for 0\.3 s$/,
     ),
   ]);
 });

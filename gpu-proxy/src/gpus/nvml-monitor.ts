@@ -23,41 +23,46 @@ interface ProcessUse {
 /** By pid, then by the UUID of the GPU. */
 export type NvmlReading = ReadonlyMap<number, ReadonlyMap<string, ProcessUse>>;
 
-interface NvmlMonitorOptions {
+interface NvmlMonitorOptions<Reading> {
   readonly installation: Installation;
   readonly backend: Backend;
   readonly launcher: Launcher;
   readonly logger: Logger;
+  /** What to read, and how often. */
+  readonly words: readonly string[];
+  /** The consequence while NVML cannot be read: the start of a log line. */
+  readonly consequence: string;
+  /** @throws if the line is malformed */
+  parse(line: string): Reading;
   /** Called with each new reading. */
-  reading(reading: NvmlReading): void;
+  reading(reading: Reading): void;
+  /** NVML is missing or does not answer. Called at each attempt. */
+  failed?(): void;
   /** Timeout for the driver. */
   readonly patienceMs?: number;
 }
 
-/** Two readings must agree before sessions are killed, so there are four per second. */
-const EVERY_MS = 250;
 const PATIENCE_MS = 10_000;
 const BACKOFF = { first: 1000, longest: 60_000 };
 
 /**
- * Reads GPU memory and busy time of all processes from NVML, in a separate process: gpu-proxy never
- * loads a part of the driver. The process runs only while it is wanted, because an open NVML blocks
- * a driver update.
+ * Reads from NVML in a separate process: gpu-proxy never loads a part of the driver. The process
+ * runs only while it is wanted, because an open NVML blocks a driver update.
  */
-export class NvmlMonitor {
-  readonly #options: NvmlMonitorOptions;
+export class NvmlMonitor<Reading> {
+  readonly #options: NvmlMonitorOptions<Reading>;
   readonly #library: string | undefined;
   #process: ChildProcess | undefined;
   /** The process that #stop() killed. */
   #dismissed: ChildProcess | undefined;
   #wanted = false;
-  #latest: { readonly at: number; readonly reading: NvmlReading } | undefined;
+  #latest: { readonly at: number; readonly reading: Reading } | undefined;
   readonly #retry = new RetryTimer(() => this.#start(), BACKOFF);
   #silence: NodeJS.Timeout | undefined;
   /** True if the current failure was logged. */
   #told = false;
 
-  constructor(options: NvmlMonitorOptions) {
+  constructor(options: NvmlMonitorOptions<Reading>) {
     this.#options = options;
     this.#library = libraryOf(options.backend);
   }
@@ -74,7 +79,7 @@ export class NvmlMonitor {
   }
 
   /** The latest reading; undefined if it is older than the timeout. */
-  get latest(): NvmlReading | undefined {
+  get latest(): Reading | undefined {
     const { patienceMs = PATIENCE_MS } = this.#options;
     return this.#latest && Date.now() - this.#latest.at <= patienceMs
       ? this.#latest.reading
@@ -84,15 +89,13 @@ export class NvmlMonitor {
   #start(): void {
     const { launcher, installation } = this.#options;
     // A killed process that still exists hangs in the driver. A new one would hang, too.
-    if (
-      this.#process ||
-      this.#retry.pending ||
-      this.#library === undefined ||
-      !existsSync(launcher.seen(this.#library))
-    )
+    if (this.#process || this.#retry.pending) return;
+    if (this.#library === undefined || !existsSync(launcher.seen(this.#library))) {
+      this.#options.failed?.();
       return;
+    }
     const { simulatedState } = this.#options.backend;
-    const words = ['--processes', this.#library, '--watch', String(EVERY_MS)];
+    const words = ['--processes', this.#library, ...this.#options.words];
     if (simulatedState !== undefined) words.push('--simulated-state', simulatedState);
     const [file, args] = launcher.command(installation.worker, words, 'query');
     const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
@@ -133,7 +136,7 @@ export class NvmlMonitor {
   #take(child: ChildProcess, line: string): void {
     if (child !== this.#process || !this.#wanted) return;
     try {
-      const reading = parseReading(line);
+      const reading = this.#options.parse(line);
       this.#awaitLine(child);
       this.#retry.reset();
       this.#told = false;
@@ -159,12 +162,9 @@ export class NvmlMonitor {
 
   /** Logs the first failure of a series. */
   #tell(reason: string): void {
-    if (!this.#told)
-      this.#options.logger.warn(
-        'NVML does not report the memory of the workers, so only the workers enforce ' +
-          `the quotas: ${reason}`,
-      );
+    if (!this.#told) this.#options.logger.warn(`${this.#options.consequence}: ${reason}`);
     this.#told = true;
+    this.#options.failed?.();
   }
 }
 

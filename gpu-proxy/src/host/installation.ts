@@ -8,8 +8,8 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
  */
 export interface Installation {
   /**
-   * Contains libcuda.so.1, a link libcuda.so to it, and no other library, because programs have it
-   * in their search path.
+   * Contains libcuda.so.1 and libnvidia-ml.so.1, links to them without `.1`, and no other library,
+   * because programs have it in their search path.
    */
   readonly interposerDirectory: string;
   readonly worker: string;
@@ -65,6 +65,7 @@ export function locateInstallation(
   const { worker, arbiter, simulatedDriver, addon, closer } = installation;
   for (const file of [
     path.join(installation.interposerDirectory, 'libcuda.so.1'),
+    path.join(installation.interposerDirectory, 'libnvidia-ml.so.1'),
     worker,
     arbiter,
     simulatedDriver,

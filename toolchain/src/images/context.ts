@@ -10,6 +10,7 @@ const PROGRAMS = 'usr/lib/nvidia-virtual';
 /** Content of /opt/nvidia-virtual, which is installed on the node. */
 const INSTALLED = {
   'interposer/libcuda.so.1': 'lib/libcuda.so.1',
+  'interposer/libnvidia-ml.so.1': 'lib/libnvidia-ml.so.1',
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
