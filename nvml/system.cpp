@@ -1,12 +1,7 @@
 // Start, end, versions, and what a machine without units, licences and confidential computing
 // answers.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstring>
-
 #include "nvml/library.h"
+#include "nvml/process_name.h"
 
 using namespace nvml;
 
@@ -77,18 +72,10 @@ NVML_EXPORT Return nvmlSystemGetCudaDriverVersion(int* version) {
   return nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
-/// The first word of the command line; a longer one is cut.
 NVML_EXPORT Return nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
   return onPage([&](const Page&) {
     if (name == nullptr || length == 0) return kInvalidArgument;
-    char path[32];
-    std::snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return kNotFound;
-    const ssize_t bytes = read(file, name, length - 1);
-    close(file);
-    name[bytes > 0 ? bytes : 0] = '\0';
-    return bytes > 0 ? kSuccess : kNotFound;
+    return readProcessName(pid, name, length);
   });
 }
 
