@@ -2,7 +2,7 @@
 # Tests and benchmarks for a machine with a GPU. Needs python3, nvcc and, except for `record`, node
 # and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
-#                | account | check | images | frameworks | all
+#                | account | check | nvml | images | frameworks | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
 # mode; `gang` needs two GPUs.
 set -u
@@ -55,15 +55,17 @@ sharing() { measure sharing 580 sharing.py "$@"; }
 gang() { measure gang 300 sharing.py --only gang "$@"; }
 account() { measure account 200 account.py; }
 check() { measure check 120 second_check.py; }
+nvml() { measure nvml 200 nvml.py "$@"; }
 images() { measure images 150 images.py; }
 frameworks() {
   step frameworks 560 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in
-  record | conformance | container | bench | sharing | gang | account | check | images | frameworks)
+  record | conformance | container | bench | sharing | gang | account | check | nvml | images | \
+    frameworks)
     "$@" ;;
-  all) record; conformance; container; bench; sharing; account; check; images; frameworks ;;
+  all) record; conformance; container; bench; sharing; account; check; nvml; images; frameworks ;;
   *)
     sed -n '2,5s/^# //p' "$0"
     exit 2
