@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { prepareGrant } from '@nvidia-virtual/node-state/grant';
+import { nvidiaSmiIn } from '@nvidia-virtual/node-state/paths';
 import { systemReason } from '@nvidia-virtual/service/errors';
 import { plural } from '@nvidia-virtual/service/plural';
 import { PluginError } from './errors.js';
@@ -24,6 +26,8 @@ const LIBRARY_NAMES = {
   'libnvidia-ml.so.1': ['libnvidia-ml.so.1', 'libnvidia-ml.so'],
 } as const;
 
+const NVIDIA_SMI = '/usr/bin/nvidia-smi';
+
 const ENVIRONMENT = {
   // If NVIDIA's runtime is the default, it must inject nothing, even if the image requests it.
   NVIDIA_VISIBLE_DEVICES: 'void',
@@ -36,6 +40,8 @@ interface Granting {
   readonly state: string;
   readonly version: Version;
   readonly slots: SlotList;
+  /** Whether containers get nvidia-smi, if gpu-proxy has found one. */
+  readonly nvidiaSmi: boolean;
 }
 
 /**
@@ -54,13 +60,15 @@ export function answer(request: AllocateRequest, granting: Granting): AllocateRe
 
 function answerContainer(
   ids: readonly string[],
-  { node, state, version, slots }: Granting,
+  { node, state, version, slots, nvidiaSmi }: Granting,
 ): ContainerAllocateResponse {
   const unknown = ids.find((id) => !slots.has(id));
   if (unknown !== undefined) throw new PluginError('SLOT_UNKNOWN', { node, slot: unknown });
   try {
     const { clientDirectory } = prepareGrant(state, ids, version.name);
-    return { envs: ENVIRONMENT, mounts: mountsOf(clientDirectory, version) };
+    const tool = nvidiaSmiIn(state);
+    const tools = nvidiaSmi && existsSync(tool) ? [[tool, NVIDIA_SMI] as const] : [];
+    return { envs: ENVIRONMENT, mounts: mountsOf(clientDirectory, version, tools) };
   } catch (error) {
     throw new PluginError('GRANT_NOT_MADE', {
       state,
@@ -75,13 +83,17 @@ function answerContainer(
  * Mounts the directory of the socket, because gpu-proxy recreates the socket. Mounts libraries
  * as files, because their directories belong to the image.
  */
-function mountsOf(clientDirectory: string, version: Version): Mount[] {
+function mountsOf(
+  clientDirectory: string,
+  version: Version,
+  tools: readonly (readonly [string, string])[],
+): Mount[] {
   const installed = path.dirname(version.library);
   const libraries = LIBRARY_DIRECTORIES.flatMap((directory) =>
     Object.entries(LIBRARY_NAMES).flatMap(([file, names]) =>
       names.map((name) => [path.join(installed, file), path.join(directory, name)] as const),
     ),
   );
-  const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...libraries];
+  const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...libraries, ...tools];
   return mounts.map(([hostPath, containerPath]) => ({ hostPath, containerPath, readOnly: true }));
 }

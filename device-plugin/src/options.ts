@@ -91,6 +91,10 @@ export const SERVE_OPTIONS = {
       'GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated',
     otherwise: 'neither: then no slots are offered there',
   }),
+  nvidiaSmi: option(choice('true', 'false'), {
+    help: "mount the node's nvidia-smi into containers, if the node has one: true or false",
+    default: 'true',
+  }),
   proxyPatience: option(duration('1s', '3600s'), {
     help:
       'time for which gpu-proxy may be away before the slots become unhealthy; ' +

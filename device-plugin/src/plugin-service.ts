@@ -153,6 +153,7 @@ export class PluginService {
       state: this.#options.state,
       version: this.#version,
       slots: this.#slots,
+      nvidiaSmi: this.#options.nvidiaSmi === 'true',
     };
     const slots = request.containerRequests.map(({ devicesIds }) => devicesIds);
     try {

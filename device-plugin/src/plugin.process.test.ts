@@ -66,6 +66,23 @@ test('a container gets a directory, two libraries, two variables and no device',
   for (const { hostPath } of mounts) expect(existsSync(hostPath)).toBe(true);
 });
 
+test("a container gets the node's nvidia-smi, unless that is switched off", async () => {
+  const mounted = async () => {
+    const { mounts } = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+    return mounts.some(({ containerPath }) => containerPath === '/usr/bin/nvidia-smi');
+  };
+  const first = node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  expect(await mounted()).toBe(false);
+  writeFileSync(path.join(node.state, 'nvidia-smi'), '');
+  expect(await mounted()).toBe(true);
+  await first.end();
+  node.startPlugin(['--nvidia-smi', 'false']);
+  await offered(10);
+  expect(await mounted()).toBe(false);
+});
+
 test('number 17: the list of 800 slots is small, and so is the answer for all', async () => {
   node.startPlugin();
   await node.startProxy({ gpus: 8, slots: 100 });

@@ -6,6 +6,7 @@ import type { Configuration } from './configuration/schema.js';
 import { type Backend, backendOf, chooseBackend, hostMachine } from './gpus/backend.js';
 import { linkDriver } from './gpus/driver-libraries.js';
 import { takeInventory } from './gpus/inventory.js';
+import { copyNvidiaSmi } from './gpus/nvidia-smi.js';
 import { Addon } from './host/addon.js';
 import { findHostNamespaces } from './host/host-namespaces.js';
 import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
@@ -43,6 +44,7 @@ export async function prepareMachine(
     chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot)),
     state,
   );
+  copyNvidiaSmi(backend, state.directory, namespaces.root, logger);
   const { allocations, arbiter, simulatedState } = state;
   const launcher = new HostLauncher({
     executable: built.launcher,

@@ -15,6 +15,11 @@ export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
 }
 
+/** The copy of the host's nvidia-smi for containers. */
+export function nvidiaSmiIn(state: string): string {
+  return path.join(path.resolve(state), 'nvidia-smi');
+}
+
 /**
  * In its own directory, because workers see only that and their allocation of the state directory.
  */

@@ -24,6 +24,8 @@
 - name: NVIDIA_VIRTUAL_ALLOW
   value: {{ join "," . }}
 {{- end }}
+- name: NVIDIA_VIRTUAL_NVIDIA_SMI
+  value: {{ .Values.node.nvidiaSmi | quote }}
 # Asked for as any pod could: if GPUs come in by that, no slots are offered.
 - name: NVIDIA_VISIBLE_DEVICES
   value: all

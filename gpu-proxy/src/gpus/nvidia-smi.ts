@@ -1,0 +1,62 @@
+import {
+  chmodSync,
+  lstatSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { nvidiaSmiIn } from '@nvidia-virtual/node-state/paths';
+import { systemReason } from '@nvidia-virtual/service/errors';
+import { readIfThere } from '@nvidia-virtual/service/files';
+import type { Logger } from 'pino';
+import type { Backend } from './backend.js';
+
+/** Where nvidia-smi is, from the directory of the driver's libraries. */
+const PLACES = ['../bin/nvidia-smi', '../../bin/nvidia-smi'];
+const MOST_LINKS = 8;
+
+/**
+ * Copies the host's nvidia-smi into the state directory, for containers (docs/nvml.md). A mount of
+ * the host's own file would prevent containers from restarting during a driver update. Without
+ * nvidia-smi on the host, an earlier copy stays: containers have it mounted.
+ * @param root path of the host's root directory in this container
+ */
+export function copyNvidiaSmi(
+  { kind, driver }: Backend,
+  state: string,
+  root: string,
+  logger: Logger,
+): void {
+  if (kind !== 'real') return;
+  const found = PLACES.map((place) =>
+    resolveIn(root, path.resolve(path.dirname(driver), place)),
+  ).find((file) => file !== undefined);
+  if (found === undefined) return;
+  try {
+    replace(nvidiaSmiIn(state), readFileSync(found));
+  } catch (error) {
+    logger.warn(`${found} could not be copied for containers: ${systemReason(error)}.`);
+  }
+}
+
+function replace(file: string, content: Buffer): void {
+  if (readIfThere(file) !== undefined && readFileSync(file).equals(content)) return;
+  const unfinished = path.join(path.dirname(file), `.new-${path.basename(file)}`);
+  writeFileSync(unfinished, content);
+  chmodSync(unfinished, 0o755);
+  renameSync(unfinished, file);
+}
+
+/** The file that a path of the host means; undefined: there is none. Debian has links here. */
+function resolveIn(root: string, file: string): string | undefined {
+  let current = file;
+  for (let links = 0; links <= MOST_LINKS; links++) {
+    const seen = path.join(root, current);
+    const entry = lstatSync(seen, { throwIfNoEntry: false });
+    if (!entry?.isSymbolicLink()) return entry?.isFile() ? seen : undefined;
+    current = path.resolve(path.dirname(current), readlinkSync(seen));
+  }
+  return undefined;
+}
