@@ -18,7 +18,7 @@ namespace interposer {
 namespace {
 
 int openLog() {
-  const char* path = std::getenv("CUDA_LOG_FILE");
+  const char* path = secure_getenv("CUDA_LOG_FILE");
   if (path == nullptr || *path == '\0') return -1;
   if (std::strcmp(path, "stdout") == 0) return STDOUT_FILENO;
   if (std::strcmp(path, "stderr") == 0) return STDERR_FILENO;

@@ -52,7 +52,7 @@ ProcessState* processState() {
 constexpr const char* kContainerSocket = "/run/nvidia-virtual/gpu.sock";
 
 const char* socketPath() {
-  const char* path = std::getenv("NVIDIA_VIRTUAL_SOCKET");
+  const char* path = secure_getenv("NVIDIA_VIRTUAL_SOCKET");
   return path != nullptr && *path != '\0' ? path : kContainerSocket;
 }
 
@@ -153,7 +153,7 @@ CUresult Session::open() {
 }
 
 CUresult Session::connect() {
-  const char* synchronous = std::getenv("NVIDIA_VIRTUAL_SYNCHRONOUS");
+  const char* synchronous = secure_getenv("NVIDIA_VIRTUAL_SYNCHRONOUS");
   synchronous_ = synchronous != nullptr && std::strcmp(synchronous, "1") == 0;
   if (!reach()) return CUDA_ERROR_NO_DEVICE;
   if (!window.open()) {

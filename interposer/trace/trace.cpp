@@ -210,11 +210,10 @@ void Trace::end() {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, table.data(), table.size());
 }
 
-/// Calls before cuInit are recorded too.
+/// Calls before cuInit are recorded too. The trace begins with the first call: in a container, this
+/// library is loaded into every program, and most use no GPU.
 __attribute__((constructor)) void begin() {
-  if (!isWanted()) return;
-  ofThisProcess();
-  traceCalls();
+  if (isWanted()) traceCalls();
 }
 
 __attribute__((destructor)) void finish() {
