@@ -72,10 +72,14 @@ export async function imageDigest(name: string): Promise<string | undefined> {
   return status === 0 ? output.trim() : undefined;
 }
 
-async function buildah(failure: string, args: readonly string[]): Promise<void> {
+/**
+ * Runs a command of buildah on the same storage. @returns its output @throws ToolchainError
+ */
+export async function buildah(failure: string, args: readonly string[]): Promise<string> {
   const { status, output } = await run(args);
   if (status !== 0)
     throw new ToolchainError(`The ${failure}: \`buildah ${args.join(' ')}\` failed:\n${output}`);
+  return output;
 }
 
 /** Runs buildah with separate storage, so that it shares no images with the user. */

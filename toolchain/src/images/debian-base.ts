@@ -4,9 +4,23 @@ import { runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { cacheDirectory } from '../repository.js';
 
-const SUITE = 'bookworm';
-/** Packages beyond a minimal Debian: libraries for Node, and Redis for tests. */
-const PACKAGES = ['libstdc++6', 'redis-server'];
+/** A minimal Debian with further packages. */
+export interface DebianRoot {
+  /** Release, such as bookworm. */
+  readonly suite: string;
+  readonly packages: readonly string[];
+  /** Name of the archive in the cache. A change of the packages needs another one. */
+  readonly name: string;
+  /** Directories as links into /usr, which not every release has by itself. */
+  readonly mergedUsr?: boolean;
+}
+
+/** Base of the product's images: libraries for Node, and Redis for tests. */
+const PRODUCT_BASE: DebianRoot = {
+  ...{ suite: 'bookworm', name: 'debian-bookworm-1' },
+  packages: ['libstdc++6', 'redis-server'],
+};
+const MERGED_USR = '--setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh';
 /** Excluded paths: documentation. */
 const LEFT_OUT = [
   '/usr/share/doc/*',
@@ -17,30 +31,36 @@ const LEFT_OUT = [
   '/var/cache/apt/*',
 ];
 
-/**
- * Creates an archive of a Debian root file system, once. It is the base image if no registry is
- * reachable.
- */
-export async function debianBase(say: (line: string) => void = () => {}): Promise<string> {
-  const archive = path.join(cacheDirectory(), `debian-${SUITE}-1.tar`);
+/** The base image if no registry is reachable. */
+export function debianBase(say: (line: string) => void = () => {}): Promise<string> {
+  return debianArchive(PRODUCT_BASE, say);
+}
+
+/** Creates an archive of a Debian root file system, once, and returns its path. */
+export async function debianArchive(
+  { name, suite, packages, mergedUsr = false }: DebianRoot,
+  say: (line: string) => void = () => {},
+): Promise<string> {
+  const archive = path.join(cacheDirectory(), `${name}.tar`);
   if (existsSync(archive)) return archive;
-  say(`Making a Debian base image (half a minute, once): ${archive}`);
+  say(`Making a Debian file system (half a minute, once): ${archive}`);
   mkdirSync(path.dirname(archive), { recursive: true });
   const unfinished = `${archive.slice(0, -'.tar'.length)}.${process.pid}.tar`;
   const left = LEFT_OUT.map((pattern) => `--dpkgopt=path-exclude=${pattern}`);
   const args = [
     '--variant=minbase',
-    `--include=${PACKAGES.join(',')}`,
+    `--include=${packages.join(',')}`,
+    ...(mergedUsr ? [MERGED_USR] : []),
     ...left,
     '--aptopt=Apt::Install-Recommends "false"',
-    SUITE,
+    suite,
     unfinished,
   ];
   try {
     const { status, output } = await runCommand('mmdebstrap', args);
     if (status !== 0)
       throw new ToolchainError(
-        `A Debian base image could not be created: \`mmdebstrap ` +
+        `A Debian file system could not be created: \`mmdebstrap ` +
           `${args.join(' ')}\` failed:\n${output}`,
       );
     renameSync(unfinished, archive);
