@@ -4,6 +4,7 @@ import { prepareGrant } from '@nvidia-virtual/node-state/grant';
 import { nvidiaSmiIn } from '@nvidia-virtual/node-state/paths';
 import { systemReason } from '@nvidia-virtual/service/errors';
 import { plural } from '@nvidia-virtual/service/plural';
+import { containerFiles, LIBRARY_DIRECTORIES } from './container-files.js';
 import { PluginError } from './errors.js';
 import type {
   AllocateRequest,
@@ -18,13 +19,6 @@ import type { Version } from './versions.js';
  * Directory of the socket in every container. The interposer's default is gpu.sock in it.
  */
 const SOCKET_DIRECTORY = '/run/nvidia-virtual';
-/** Default search directories of the loader in Debian and Red Hat based images. */
-const LIBRARY_DIRECTORIES = ['/usr/lib/x86_64-linux-gnu', '/usr/lib64'] as const;
-/** The sonames, and names that some programs load: Taichi, Dr.Jit and hashcat for libcuda.so. */
-const LIBRARY_NAMES = {
-  'libcuda.so.1': ['libcuda.so.1', 'libcuda.so'],
-  'libnvidia-ml.so.1': ['libnvidia-ml.so.1', 'libnvidia-ml.so'],
-} as const;
 
 const NVIDIA_SMI = '/usr/bin/nvidia-smi';
 
@@ -42,12 +36,14 @@ interface Granting {
   readonly slots: SlotList;
   /** Whether containers get nvidia-smi, if gpu-proxy has found one. */
   readonly nvidiaSmi: boolean;
+  /** Whether /etc/ld.so.preload of the container names our libraries. */
+  readonly preload: boolean;
 }
 
 /**
- * Answers Allocate: mounts the directory of gpu-proxy's socket and the libraries. Requires only
- * this node's disk. The kubelet stores the answer and uses it for each restart of the container, so
- * all paths in it must stay valid.
+ * Answers Allocate: mounts the directory of gpu-proxy's socket and our files. Requires only this
+ * node's disk. The kubelet stores the answer and uses it for each restart of the container, so all
+ * paths in it must stay valid.
  * @throws PluginError SLOT_UNKNOWN, GRANT_NOT_MADE
  */
 export function answer(request: AllocateRequest, granting: Granting): AllocateResponse {
@@ -60,15 +56,18 @@ export function answer(request: AllocateRequest, granting: Granting): AllocateRe
 
 function answerContainer(
   ids: readonly string[],
-  { node, state, version, slots, nvidiaSmi }: Granting,
+  { node, state, version, slots, nvidiaSmi, preload }: Granting,
 ): ContainerAllocateResponse {
   const unknown = ids.find((id) => !slots.has(id));
   if (unknown !== undefined) throw new PluginError('SLOT_UNKNOWN', { node, slot: unknown });
   try {
     const { clientDirectory } = prepareGrant(state, ids, version.name);
     const tool = nvidiaSmiIn(state);
+    const files = containerFiles({ preload }).map(
+      ([place, file]) => [path.join(version.directory, file), place] as const,
+    );
     const tools = nvidiaSmi && existsSync(tool) ? [[tool, NVIDIA_SMI] as const] : [];
-    return { envs: ENVIRONMENT, mounts: mountsOf(clientDirectory, version, tools) };
+    return { envs: ENVIRONMENT, mounts: mountsOf(clientDirectory, [...files, ...tools]) };
   } catch (error) {
     throw new PluginError('GRANT_NOT_MADE', {
       state,
@@ -80,20 +79,13 @@ function answerContainer(
 }
 
 /**
- * Mounts the directory of the socket, because gpu-proxy recreates the socket. Mounts libraries
- * as files, because their directories belong to the image.
+ * Mounts the directory of the socket, because gpu-proxy recreates the socket. Mounts the others as
+ * files, because their directories belong to the image.
  */
 function mountsOf(
   clientDirectory: string,
-  version: Version,
-  tools: readonly (readonly [string, string])[],
+  files: readonly (readonly [hostPath: string, containerPath: string])[],
 ): Mount[] {
-  const installed = path.dirname(version.library);
-  const libraries = LIBRARY_DIRECTORIES.flatMap((directory) =>
-    Object.entries(LIBRARY_NAMES).flatMap(([file, names]) =>
-      names.map((name) => [path.join(installed, file), path.join(directory, name)] as const),
-    ),
-  );
-  const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...libraries, ...tools];
+  const mounts = [[clientDirectory, SOCKET_DIRECTORY] as const, ...files];
   return mounts.map(([hostPath, containerPath]) => ({ hostPath, containerPath, readOnly: true }));
 }

@@ -95,6 +95,12 @@ export const SERVE_OPTIONS = {
     help: "mount the node's nvidia-smi into containers, if the node has one: true or false",
     default: 'true',
   }),
+  preload: option(choice('true', 'false'), {
+    help:
+      'true: containers get an /etc/ld.so.preload, so that no other libcuda.so.1 of the image ' +
+      'is loaded; false: for images that need a file of their own there',
+    default: 'true',
+  }),
   proxyPatience: option(duration('1s', '3600s'), {
     help:
       'time for which gpu-proxy may be away before the slots become unhealthy; ' +

@@ -154,6 +154,7 @@ export class PluginService {
       version: this.#version,
       slots: this.#slots,
       nvidiaSmi: this.#options.nvidiaSmi === 'true',
+      preload: this.#options.preload === 'true',
     };
     const slots = request.containerRequests.map(({ devicesIds }) => devicesIds);
     try {

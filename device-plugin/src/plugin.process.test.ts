@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { containerFiles } from './container-files.js';
 import { NodeUnderTest } from './testing/node-under-test.js';
 
 let node: NodeUnderTest;
@@ -31,7 +32,7 @@ test('the first start waits for gpu-proxy, then offers the slots of its GPUs', a
   expect(node.kubelet.healthy[0]).toMatch(/^[0-9a-f]{16}-00$/);
 });
 
-test('a container gets a directory, two libraries, two variables and no device', async () => {
+test('a container gets a directory, our files, two variables and no device', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -52,6 +53,9 @@ test('a container gets a directory, two libraries, two variables and no device',
     ['/usr/lib64/libcuda.so', true],
     ['/usr/lib64/libnvidia-ml.so.1', true],
     ['/usr/lib64/libnvidia-ml.so', true],
+    ['/etc/profile.d/nvidia-virtual.sh', true],
+    ['/etc/ld.so.preload', true],
+    ['/usr/lib/nvidia-virtual/libcuda.so', true],
   ]);
   const [client, library] = mounts.map(({ hostPath }) => hostPath) as [string, string];
   expect(path.dirname(path.dirname(client))).toBe(path.join(node.state, 'allocations'));
@@ -81,6 +85,23 @@ test("a container gets the node's nvidia-smi, unless that is switched off", asyn
   node.startPlugin(['--nvidia-smi', 'false']);
   await offered(10);
   expect(await mounted()).toBe(false);
+});
+
+test('/etc/ld.so.preload names mounted libraries only, and can be left out', async () => {
+  const [preloading, other] = [true, false].map((preload) => containerFiles({ preload }));
+  const preloaded = '/etc/ld.so.preload';
+  const [, file = ''] = preloading?.find(([place]) => place === preloaded) ?? [];
+  const lines = readFileSync(path.join(node.installation, file), 'utf8').trim().split('\n');
+  const paths = preloading?.map(([place]) => place);
+  expect(paths).toEqual(expect.arrayContaining(lines.filter((line) => !line.startsWith('#'))));
+  for (const [, each] of preloading ?? [])
+    expect(existsSync(path.join(node.installation, each))).toBe(true);
+  expect(other?.map(([place]) => place)).not.toContain(preloaded);
+  node.startPlugin(['--preload', 'false']);
+  await node.startProxy();
+  await offered(10);
+  const { mounts } = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  expect(mounts.map(({ containerPath }) => containerPath)).not.toContain(preloaded);
 });
 
 test('number 17: the list of 800 slots is small, and so is the answer for all', async () => {
@@ -118,7 +139,7 @@ test('number 4: a restarted plugin offers the same slots at once, without gpu-pr
   node.startPlugin();
   await offered(20);
   expect(node.kubelet.healthy).toEqual(slots);
-  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(9);
+  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(13);
 });
 
 test('number 4: 20 restarts of the kubelet in a row', async () => {
@@ -128,7 +149,7 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
   for (let restart = 1; restart <= 20; restart++) {
     await node.kubelet.restart();
     await offered(10);
-    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(9);
+    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(13);
   }
 });
 

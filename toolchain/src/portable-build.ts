@@ -14,19 +14,23 @@ const PORTABLE_PRESET = 'release-portable';
 export const PORTABLE_PARTS = [
   'interposer/libcuda.so.1',
   'interposer/libnvidia-ml.so.1',
+  'interposer/loader/libcuda.so',
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node',
 ];
 
-/** Builds the portable parts for glibc 2.17 and newer. Returns the build directory. */
-export async function portableBuild(progress: Progress): Promise<string> {
+/** Builds these parts for glibc 2.17 and newer. Returns the build directory. */
+export async function portableBuild(
+  progress: Progress,
+  targets: readonly string[] = PORTABLE_PARTS,
+): Promise<string> {
   const zig = await fetchZig((line) => progress.note(line));
   return cmakeBuild(
     {
       preset: PORTABLE_PRESET,
       definitions: [`-DNVIDIA_VIRTUAL_ZIG=${zig}`],
-      targets: PORTABLE_PARTS,
+      targets,
     },
     progress,
   );

@@ -10,6 +10,7 @@ import { ProcessUnderTest } from './process-under-test.js';
 
 const REPOSITORY = path.resolve(import.meta.dirname, '../../..');
 const PLUGIN = path.join(REPOSITORY, 'device-plugin/bin/device-plugin.js');
+const CONTAINER_FILES = path.join(REPOSITORY, 'device-plugin/container');
 const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
 
 /**
@@ -19,16 +20,20 @@ const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
 export class NodeUnderTest {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'node-'));
   readonly state = path.join(this.directory, 'state');
-  readonly installation = path.join(this.directory, 'installation');
+  readonly installation: string;
   readonly versions = path.join(this.directory, 'versions');
   readonly kubelet: KubeletUnderTest;
   readonly #failures = path.join(this.directory, 'failures');
   readonly #processes: ProcessUnderTest[] = [];
 
-  /** @param options.podResources false if the test serves the pod resources API elsewhere */
-  constructor({ podResources = true } = {}) {
+  /**
+   * @param options.podResources false if the test serves the pod resources API elsewhere
+   * @param options.installation by default the release build of this repository
+   */
+  constructor({ podResources = true, installation = undefined as string | undefined } = {}) {
     this.kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'), { podResources });
-    makeInstallation(this.installation);
+    this.installation = installation ?? path.join(this.directory, 'installation');
+    if (installation === undefined) makeInstallation(this.installation);
     this.fail();
   }
 
@@ -175,6 +180,11 @@ function makeInstallation(directory: string): void {
   mkdirSync(path.join(directory, 'lib'), { recursive: true });
   for (const library of ['libcuda.so.1', 'libnvidia-ml.so.1'])
     cpSync(path.join(interposerDirectory, library), path.join(directory, 'lib', library));
+  cpSync(CONTAINER_FILES, path.join(directory, 'container'), { recursive: true });
+  cpSync(
+    path.join(interposerDirectory, 'loader', 'libcuda.so'),
+    path.join(directory, 'container', 'libcuda.so'),
+  );
   const simulatedNvml = path.join(path.dirname(simulatedDriver), 'libsimulator-nvml.so.1');
   for (const file of [worker, arbiter, simulatedDriver, simulatedNvml])
     cpSync(file, path.join(directory, path.basename(file)), { dereference: true });

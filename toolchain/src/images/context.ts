@@ -11,6 +11,7 @@ const PROGRAMS = 'usr/lib/nvidia-virtual';
 const INSTALLED = {
   'interposer/libcuda.so.1': 'lib/libcuda.so.1',
   'interposer/libnvidia-ml.so.1': 'lib/libnvidia-ml.so.1',
+  'interposer/loader/libcuda.so': 'container/libcuda.so',
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
@@ -19,6 +20,9 @@ const INSTALLED = {
   'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1': 'libsimulator-nvml.so.1',
 };
+
+/** Files that the device plugin mounts into containers, beside the libraries. */
+const CONTAINER_FILES = path.join(REPOSITORY, 'device-plugin/container');
 
 /** Directories of the native builds. */
 export interface NativeBuilds {
@@ -76,7 +80,7 @@ async function addCommands(
   }
 }
 
-/** Copies the native parts into the layout of NVIDIA_VIRTUAL_BUILD. */
+/** Copies what is installed on the node into the layout of NVIDIA_VIRTUAL_BUILD. */
 export async function copyNativeParts(
   directory: string,
   { portable, ordinary }: NativeBuilds,
@@ -85,6 +89,7 @@ export async function copyNativeParts(
     const from = path.join(PORTABLE_PARTS.includes(part) ? portable : ordinary, part);
     await copyProgram(from, path.join(directory, place));
   }
+  cpSync(CONTAINER_FILES, path.join(directory, 'container'), { recursive: true });
 }
 
 /** Copies a program without debug symbols, which are two thirds of its size. */

@@ -26,6 +26,8 @@
 {{- end }}
 - name: NVIDIA_VIRTUAL_NVIDIA_SMI
   value: {{ .Values.node.nvidiaSmi | quote }}
+- name: NVIDIA_VIRTUAL_PRELOAD
+  value: {{ .Values.node.preload | quote }}
 # Asked for as any pod could: if GPUs come in by that, no slots are offered.
 - name: NVIDIA_VISIBLE_DEVICES
   value: all
