@@ -62,6 +62,7 @@ const LANES: readonly (readonly Step[])[] = [
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
     tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
+    tests('container images', path.join('test', 'dist', 'images', 'main.js')),
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [
