@@ -92,7 +92,7 @@ std::optional<Page> parsePage(const std::string& text) {
 }
 
 std::string pagePath() {
-  const char* socket = std::getenv("NVIDIA_VIRTUAL_SOCKET");
+  const char* socket = secure_getenv("NVIDIA_VIRTUAL_SOCKET");
   return std::string(socket != nullptr && *socket != '\0' ? socket : kContainerSocket) + ".nvml";
 }
 

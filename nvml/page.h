@@ -11,10 +11,10 @@
 // Unknown words are ignored, so that a later gpu-proxy may add some.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "nvml/abi.h"
@@ -26,7 +26,7 @@ struct Answer {
   std::string bytes;
 };
 
-using Answers = std::unordered_map<std::string, Answer>;
+using Answers = std::map<std::string, Answer>;
 
 struct Process {
   unsigned pid;
