@@ -38,18 +38,20 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   runpath: ['-Wl,--enable-new-dtags', '-Wl,-rpath,/usr/local/cuda/compat'],
 };
 
-/** What the device plugin installs on a node, as far as containers see it. @returns its directory */
+/** Builds what the device plugin installs on a node for containers. @returns its directory */
 export async function buildInstallation(): Promise<string> {
   const progress = showProgress('Libraries of containers');
-  const parts = { library: 'interposer/libcuda.so.1', name: 'interposer/loader/libcuda.so' };
-  const build = await portableBuild(progress, Object.values(parts));
+  const libraries = ['interposer/libcuda.so.1', 'interposer/libnvidia-ml.so.1'];
+  const secondName = 'interposer/loader/libcuda.so';
+  const build = await portableBuild(progress, [...libraries, secondName]);
   progress.finish();
   const installation = path.join(WORK, 'installation');
   rmSync(installation, { recursive: true, force: true });
-  cpSync(path.join(build, parts.library), path.join(installation, 'lib', 'libcuda.so.1'));
+  for (const library of libraries)
+    cpSync(path.join(build, library), path.join(installation, 'lib', path.basename(library)));
   const files = path.join(installation, 'container');
   cpSync(path.join(REPOSITORY, 'device-plugin', 'container'), files, { recursive: true });
-  cpSync(path.join(build, parts.name), path.join(files, 'libcuda.so'));
+  cpSync(path.join(build, secondName), path.join(files, 'libcuda.so'));
   return installation;
 }
 
