@@ -139,7 +139,7 @@ test('number 4: a restarted plugin offers the same slots at once, without gpu-pr
   node.startPlugin();
   await offered(20);
   expect(node.kubelet.healthy).toEqual(slots);
-  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(13);
+  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(12);
 });
 
 test('number 4: 20 restarts of the kubelet in a row', async () => {
@@ -149,7 +149,7 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
   for (let restart = 1; restart <= 20; restart++) {
     await node.kubelet.restart();
     await offered(10);
-    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(13);
+    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(12);
   }
 });
 
