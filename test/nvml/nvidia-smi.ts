@@ -1,0 +1,70 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { cacheDirectory } from '@nvidia-virtual/toolchain/repository';
+
+const SUITE = 'bookworm';
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
+
+/**
+ * Path of the nvidia-smi of Debian's non-free package, unpacked into the cache. Debian's mirror is
+ * that of this machine. @returns undefined if the machine has no such mirror
+ */
+export async function fetchNvidiaSmi(say: (line: string) => void): Promise<string | undefined> {
+  const directory = path.join(cacheDirectory(), `nvidia-smi-${SUITE}`);
+  const program = path.join(directory, 'usr', 'lib', 'nvidia', 'current', 'nvidia-smi');
+  if (existsSync(program)) return program;
+  const mirror = await debianMirror();
+  if (mirror === undefined) return undefined;
+  say(`Fetching nvidia-smi of Debian ${SUITE} (once) into ${directory}`);
+  mkdirSync(path.dirname(directory), { recursive: true });
+  const unfinished = mkdtempSync(`${directory}.`);
+  try {
+    await unpack(unfinished, mirror);
+    renameSync(path.join(unfinished, 'root'), directory);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+  return program;
+}
+
+/** Uses lists and a configuration of its own: the machine's have no non-free packages. */
+async function unpack(directory: string, mirror: string): Promise<void> {
+  const sources = path.join(directory, 'sources.list');
+  writeFileSync(sources, `deb [signed-by=${KEYRING}] ${mirror} ${SUITE} non-free\n`);
+  mkdirSync(path.join(directory, 'lists', 'partial'), { recursive: true });
+  const options = [
+    `Dir::Etc::sourcelist=${sources}`,
+    'Dir::Etc::sourceparts=/dev/null',
+    `Dir::State::lists=${path.join(directory, 'lists')}`,
+    `Dir::Cache=${directory}`,
+    'APT::Sandbox::User=root',
+  ].flatMap((option) => ['-o', option]);
+  await must('apt-get', [...options, '-q', 'update'], directory);
+  await must('apt-get', [...options, '-q', 'download', 'nvidia-smi'], directory);
+  const archive = readdirSync(directory).find((name) => name.endsWith('.deb')) ?? '';
+  await must('dpkg-deb', ['-x', archive, 'root'], directory);
+}
+
+async function debianMirror(): Promise<string | undefined> {
+  const words = ['indextargets', '--format', '$(SITE) $(CODENAME) $(COMPONENT)'];
+  try {
+    const { output } = await runCommand('apt-get', [...words, 'Created-By: Packages']);
+    return new RegExp(`^(\\S+) ${SUITE} main$`, 'm').exec(output)?.[1];
+  } catch {
+    return undefined; // no apt-get
+  }
+}
+
+async function must(command: string, args: readonly string[], cwd: string): Promise<void> {
+  const { status, output } = await runCommand(command, args, { cwd });
+  if (status !== 0) throw new Error(`\`${command} ${args.join(' ')}\` failed:\n${output}`);
+}
