@@ -10,6 +10,7 @@
 #include "native/simulator/ptx/machine/warp.h"
 #include "native/simulator/ptx/program/program.h"
 #include "native/simulator/ptx/runtime/builtins.h"
+#include "native/simulator/ptx/runtime/grid_groups.h"
 #include "native/simulator/ptx/syntax/failure.h"
 #include "native/simulator/ptx/syntax/parser.h"
 
@@ -65,8 +66,11 @@ std::vector<std::string> strongNames(const Module& module) {
 }  // namespace
 
 LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
+  texts_.reserve(texts.size() + 1);
   texts_.assign(texts.begin(), texts.end());
   for (const std::string& text : texts_) modules_.push_back(parse(text));
+  if (const std::string_view more = gridGroups(modules_); !more.empty())
+    modules_.push_back(parse(texts_.emplace_back(more)));
   local_.resize(modules_.size());
   for (std::uint32_t module = 0; module < modules_.size(); ++module) declare(module);
   lowerAll();

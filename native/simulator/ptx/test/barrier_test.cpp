@@ -121,6 +121,59 @@ $wait:
   CHECK(out[1] == 0u);
 }
 
+// Numba declares them so; the driver has them from libcudadevrt.
+const std::string kGridGroups =
+    ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);\n"
+    ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);\n";
+const std::string kGetHandle = R"(
+  {
+    .param .b32 scope;
+    .param .b64 handle;
+    st.param.b32 [scope], 1;
+    call.uni (handle), cudaCGGetIntrinsicHandle, (scope);
+    ld.param.b64 %rd5, [handle];
+  }
+)";
+const std::string kSynchronise = R"(
+  {
+    .param .b64 handle;
+    .param .b32 flags;
+    .param .b32 result;
+    st.param.b64 [handle], %rd5;
+    st.param.b32 [flags], 0;
+    call.uni (result), cudaCGSynchronize, (handle, flags);
+    ld.param.b32 %r9, [result];
+  }
+)";
+
+// Each thread counts itself in three rounds, and counts what it missed behind each barrier.
+TEST_CASE("the threads of a cooperative grid synchronise by the device runtime") {
+  test::Module module(test::kernel(kGetHandle + R"(
+  mov.u32 %r2, 4800;
+  mov.u32 %r3, 0;
+$round:
+  add.u32 %r3, %r3, %r2;
+  red.global.add.u32 [%rd1], 1;
+)" + kSynchronise + R"(
+  ld.volatile.global.u32 %r4, [%rd1];
+  setp.ne.u32 %p1, %r4, %r3;
+  @%p1 red.global.add.u32 [%rd1+4], 1;
+  red.global.add.u32 [%rd1+8], %r9;
+)" + kSynchronise + R"(
+  setp.lt.u32 %p1, %r3, 14400;
+  @%p1 bra $round;
+)",
+                                   kGridGroups));
+  test::Buffer<std::uint32_t> out(module.memory, 3);
+  const test::Shape shape{.grid = {5, 4, 3}, .block = {40, 2, 1}, .cooperative = true};
+  REQUIRE(module.run("k", shape, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 14400u);
+  CHECK(out[1] == 0u);
+  CHECK(out[2] == 0u);
+  CHECK(module.run("k", {.grid = {5, 1, 1}}, out.address(), out.address()) ==
+        CUDA_ERROR_LAUNCH_FAILED);
+}
+
 TEST_CASE("a block reads shared memory of the other block of its cluster") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 s[16];
