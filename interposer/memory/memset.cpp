@@ -1,5 +1,6 @@
-// The plain forms are asynchronous on the default stream: as natively, a memset of device memory
-// does not block the host.
+// The plain forms run on the default stream. As natively, they return at once if the memory is the
+// device's, and when they have ended if it is pinned or managed memory, which the host may read.
+#include "interposer/memory/host_memory.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -17,6 +18,15 @@ bool valid(CUdeviceptr address, std::size_t bytes, std::size_t elementBytes) {
 
 std::size_t extent(std::size_t pitch, std::size_t widthBytes, std::size_t height) {
   return height == 0 ? 0 : pitch * (height - 1) + widthBytes;
+}
+
+/// What a plain memset returns after its asynchronous form has returned `status`.
+CUresult settled(CUdeviceptr address, CUstream stream, CUresult status) {
+  if (status != CUDA_SUCCESS || !findHostRange(address)) return status;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult known = interposer::cuStreamIsCapturing(stream, &capture);
+  if (known != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE) return status;
+  return remote::cuStreamSynchronize(stream);
 }
 
 }  // namespace
@@ -57,31 +67,40 @@ CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream defaultStream) {
-  return interposer::cuMemsetD8Async(dstDevice, uc, N, defaultStream);
+  return settled(dstDevice, defaultStream,
+                 interposer::cuMemsetD8Async(dstDevice, uc, N, defaultStream));
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N,
                         CUstream defaultStream) {
-  return interposer::cuMemsetD16Async(dstDevice, us, N, defaultStream);
+  return settled(dstDevice, defaultStream,
+                 interposer::cuMemsetD16Async(dstDevice, us, N, defaultStream));
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream defaultStream) {
-  return interposer::cuMemsetD32Async(dstDevice, ui, N, defaultStream);
+  return settled(dstDevice, defaultStream,
+                 interposer::cuMemsetD32Async(dstDevice, ui, N, defaultStream));
 }
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
                          size_t Height, CUstream defaultStream) {
-  return interposer::cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, defaultStream);
+  return settled(
+      dstDevice, defaultStream,
+      interposer::cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, defaultStream));
 }
 
 CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width,
                           size_t Height, CUstream defaultStream) {
-  return interposer::cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, defaultStream);
+  return settled(
+      dstDevice, defaultStream,
+      interposer::cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, defaultStream));
 }
 
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                           size_t Height, CUstream defaultStream) {
-  return interposer::cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, defaultStream);
+  return settled(
+      dstDevice, defaultStream,
+      interposer::cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, defaultStream));
 }
 
 }  // namespace interposer
