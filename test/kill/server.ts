@@ -48,7 +48,8 @@ export class Server {
 
   workers(): number[] {
     const workers = processesWith('/nvidia-virtual-worker\0');
-    return childrenOf(this.pid).filter((pid) => workers.includes(pid));
+    const readers = processesWith('\0--processes\0');
+    return childrenOf(this.pid).filter((pid) => workers.includes(pid) && !readers.includes(pid));
   }
 
   openFiles(): string[] {

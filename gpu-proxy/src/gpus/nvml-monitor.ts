@@ -98,7 +98,15 @@ export class NvmlMonitor<Reading> {
     const words = ['--processes', this.#library, ...this.#options.words];
     if (simulatedState !== undefined) words.push('--simulated-state', simulatedState);
     const [file, args] = launcher.command(installation.worker, words, 'query');
-    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    try {
+      this.#attend(spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true }));
+    } catch (error) {
+      this.#tell(systemReason(error));
+      this.#retry.schedule();
+    }
+  }
+
+  #attend(child: ChildProcess): void {
     this.#process = child;
     let said = '';
     createInterface({ input: child.stdout as Readable }).on('line', (line) =>

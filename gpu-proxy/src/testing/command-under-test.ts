@@ -67,12 +67,12 @@ export class CommandUnderTest {
       throw new Error(`it ended without printing ${text}: ${this.stdout}${this.stderr}`);
   }
 
-  /** Pids of the running workers and arbiters that it started. */
+  /** Pids of the running workers and arbiters that it started, without those that read NVML. */
   workers(): number[] {
     const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return processes
       .map(Number)
-      .filter((pid) => parentOf(pid) === this.process.pid && WORKERS.includes(nameOf(pid)));
+      .filter((pid) => parentOf(pid) === this.process.pid && isWorker(pid));
   }
 }
 
@@ -87,8 +87,9 @@ function parentOf(pid: number): number | undefined {
     : Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
 }
 
-function nameOf(pid: number): string {
-  return path.basename(readProc(pid, 'cmdline')?.split('\0')[0] ?? '');
+function isWorker(pid: number): boolean {
+  const words = readProc(pid, 'cmdline')?.split('\0') ?? [];
+  return WORKERS.includes(path.basename(words[0] ?? '')) && !words.includes('--processes');
 }
 
 function readProc(pid: number, file: string): string | undefined {

@@ -46,7 +46,10 @@ export async function killPart(part: Part): Promise<void> {
 
 /** The workers on this node: they run from the directory of a version. */
 function workers(): number[] {
-  return processesWith('/nvidia-virtual-worker\0').filter(isOfNode);
+  const readers = processesWith('\0--processes\0'); // they ask NVML, and serve no program
+  return processesWith('/nvidia-virtual-worker\0').filter(
+    (pid) => isOfNode(pid) && !readers.includes(pid),
+  );
 }
 
 /**
