@@ -155,7 +155,7 @@ export class NodeService {
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
-      ...{ addon, logger: this.#log.logger },
+      ...{ addon, installation: machine.installation, logger: this.#log.logger },
       health: this.#makeHealth(machine, gpus, addon),
     });
   }

@@ -354,6 +354,17 @@ const TABLE = {
     'Container {container} of pod {pod} requests no nvidia-virtual/gpu. ' +
       'Add it to the limits of the container.',
   ],
+  LIBRARY_FOREIGN: [
+    125,
+    'A program of container {container} has loaded {file}, which finds no GPU here. ' +
+      'Load the library by its name, or remove that file (often of the package cuda-compat) ' +
+      'from the image.',
+  ],
+  LIBRARY_MUSL: [
+    125,
+    'Container {container} runs programs with the C library musl, as in Alpine. ' +
+      'CUDA needs glibc: use an image of Debian, Ubuntu or Red Hat.',
+  ],
   POD_REQUEST_WRONG: [125, 'The GPU request of pod {pod} is invalid: {problems}'],
   ASSIGNMENT_WRONG: [
     125,

@@ -45,6 +45,8 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   PEER_OTHER_POD: 'GpuAccessRefused',
   PEER_SANDBOXED: 'GpuAccessRefused',
   SLOTS_OF_ANOTHER: 'GpuAccessRefused',
+  LIBRARY_FOREIGN: 'GpuImageUnsuitable',
+  LIBRARY_MUSL: 'GpuImageUnsuitable',
   VERSION_MISSING: 'GpuVersionUnknown',
   MEMORY_QUOTA_REACHED: 'GpuMemoryQuotaReached',
   PINNED_MEMORY_REACHED: 'GpuLimitReached',

@@ -8,6 +8,7 @@ export type EventReason =
   | 'GpuNotAvailable'
   | 'GpuRequestWrong'
   | 'GpuAccessRefused'
+  | 'GpuImageUnsuitable'
   | 'GpuVersionUnknown'
   | 'GpuMemoryQuotaReached'
   | 'GpuMemoryBeyondQuota'

@@ -5,11 +5,13 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { GpuHealth } from '../gpus/health.js';
 import type { Addon } from '../host/addon.js';
+import type { Installation } from '../host/installation.js';
 import type { StateDirectory } from '../host/state-directory.js';
 import type { GpuNode } from '../node.js';
 import type { Session } from '../sessions/session.js';
 import { Binding, eventReason, targetOf } from './binding.js';
 import { Grants } from './grants.js';
+import { ImageCheck } from './image-check.js';
 import { NodePods } from './node-pods.js';
 import { identifyPeer } from './peer.js';
 import { PodEvents } from './pod-events.js';
@@ -24,6 +26,7 @@ interface KubernetesOptions {
   readonly kubeletRoot: string;
   readonly slotsPerGpu: number;
   readonly addon: Addon;
+  readonly installation: Installation;
   readonly logger: Logger;
   readonly patienceMs: number;
   readonly health: GpuHealth;
@@ -40,6 +43,7 @@ export class KubernetesNode {
   readonly #podResources: PodResources;
   #grants: Grants | undefined;
   #release: Release | undefined;
+  #imageCheck: ImageCheck | undefined;
 
   /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
   constructor(options: KubernetesOptions) {
@@ -58,7 +62,7 @@ export class KubernetesNode {
 
   /** Starts to serve the grants of this node. */
   start(node: GpuNode, state: StateDirectory): void {
-    const { addon, logger, slotsPerGpu, patienceMs, health } = this.#options;
+    const { addon, installation, logger, slotsPerGpu, patienceMs, health } = this.#options;
     const { pods, events } = this;
     const podResources = this.#podResources;
     const binding = new Binding({
@@ -72,7 +76,9 @@ export class KubernetesNode {
       health,
     });
     this.#grants = new Grants({ node, state, addon, binding, logger });
-    this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
+    const grants = this.#grants;
+    this.#release = new Release({ node, grants, pods, podResources, logger });
+    this.#imageCheck = new ImageCheck({ node, grants, pods, events, installation, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
     pods.start();
   }
@@ -130,6 +136,7 @@ export class KubernetesNode {
   leave(): void {
     this.health.end();
     this.#release?.end();
+    this.#imageCheck?.end();
     this.#grants?.leave();
     this.pods.stop();
     this.#podResources.close();

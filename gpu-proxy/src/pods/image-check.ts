@@ -1,0 +1,156 @@
+import { readdirSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { V1Pod } from '@kubernetes/client-node';
+import { RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { Installation } from '../host/installation.js';
+import type { GpuNode } from '../node.js';
+import { eventReason, targetOf } from './binding.js';
+import { type ContainerIdentity, parseCgroup } from './cgroup.js';
+import type { Grants } from './grants.js';
+import { parseMaps, readMaps } from './mapped-libraries.js';
+import type { NodePods } from './node-pods.js';
+import type { PodEvents } from './pod-events.js';
+import { containerNamed } from './tenant.js';
+
+interface ImageCheckOptions {
+  readonly node: GpuNode;
+  readonly grants: Pick<Grants, 'all'>;
+  readonly pods: NodePods;
+  readonly events: PodEvents;
+  readonly installation: Pick<Installation, 'interposerDirectory' | 'versions'>;
+  readonly logger: Logger;
+  readonly lookEveryMs?: number;
+}
+
+const LOOK_EVERY_MS = 10_000;
+/** Limit on processes of a pod whose mappings are read at a time. */
+const MOST_PROCESSES = 16;
+const LIBRARIES = ['libcuda.so.1', 'libnvidia-ml.so.1'];
+
+/**
+ * Finds images whose programs cannot load our libraries, and writes an event of the pod. Only pods
+ * without a session are examined: such a program never connects. On a node where all pods use
+ * their GPUs, this costs nothing.
+ */
+export class ImageCheck {
+  readonly #options: ImageCheckOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** Container and error code of each event, for as long as the pod is examined. */
+  #told = new Set<string>();
+  #looking = false;
+
+  constructor(options: ImageCheckOptions) {
+    this.#options = options;
+    const every = options.lookEveryMs ?? LOOK_EVERY_MS;
+    this.#timer = setInterval(() => void this.#look(), every).unref();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    try {
+      const pods = this.#silentPods();
+      this.#told = new Set([...this.#told].filter((one) => pods.has(one.split(' ')[0] ?? '')));
+      if (pods.size > 0) await this.#examine(pods);
+    } catch (error) {
+      this.#options.logger.error(`Images could not be examined: ${(error as Error).message}.`);
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  /** UIDs of pods that have slots, and no session. */
+  #silentPods(): Set<string> {
+    const { node, grants } = this.#options;
+    const silent = node.allocations.filter(({ sessionCount }) => sessionCount === 0);
+    const owners = [
+      ...grants.all.map(({ pod }) => pod),
+      ...silent.map(({ specification }) => specification.owner),
+    ];
+    return new Set(owners.flatMap((owner) => owner?.podUid ?? []));
+  }
+
+  async #examine(uids: ReadonlySet<string>): Promise<void> {
+    const ours = this.#ourInodes();
+    for (const { pid, identity } of await processesIn(uids)) {
+      const pod = this.#options.pods.find(identity.podUid);
+      const container = pod && containerNamed(pod, identity.containerId);
+      if (!pod || container === undefined || !requestsSlots(pod, container)) continue;
+      const maps = await readMaps(pid).catch(() => '');
+      const { driver, musl } = parseMaps(maps);
+      const foreign = driver.find(({ inode }) => !ours.has(inode));
+      if (foreign) this.#tell(pod, new ProxyError('LIBRARY_FOREIGN', { ...foreign, container }));
+      else if (musl) this.#tell(pod, new ProxyError('LIBRARY_MUSL', { container }));
+    }
+  }
+
+  /**
+   * Of all builds, because containers keep theirs. Device numbers are not compared: those in maps
+   * differ from those of stat on btrfs and overlayfs.
+   */
+  #ourInodes(): Set<number> {
+    const { interposerDirectory, versions } = this.#options.installation;
+    const names = versions === undefined ? [] : namesIn(versions);
+    const directories = names.map((name) => path.join(versions as string, name, 'lib'));
+    const files = [interposerDirectory, ...directories].flatMap((directory) =>
+      LIBRARIES.map((name) => path.join(directory, name)),
+    );
+    return new Set(files.flatMap((file) => statSync(file, { throwIfNoEntry: false })?.ino ?? []));
+  }
+
+  #tell(pod: V1Pod, error: ProxyError): void {
+    const target = targetOf(pod);
+    const key = `${target.uid} ${error.message}`;
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    const { events, logger } = this.#options;
+    events.warn(target, eventReason(error.code), error.message);
+    logger.warn({ pod: `${target.namespace}/${target.name}` }, error.message);
+  }
+}
+
+/** Empty before the first build is installed. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+interface ContainerProcess {
+  readonly pid: number;
+  readonly identity: ContainerIdentity;
+}
+
+/** Processes in containers of these pods. */
+async function processesIn(uids: ReadonlySet<string>): Promise<ContainerProcess[]> {
+  const init = await cgroupOf(1);
+  const found = new Map([...uids].map((uid) => [uid, [] as ContainerProcess[]]));
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const identity = parseCgroup(await cgroupOf(Number(name)), init);
+    const known = identity?.containerId === undefined ? undefined : found.get(identity.podUid);
+    if (identity && known && known.length < MOST_PROCESSES)
+      known.push({ pid: Number(name), identity });
+  }
+  return [...found.values()].flat();
+}
+
+/** Empty if the process has ended. */
+function cgroupOf(pid: number): Promise<string> {
+  return readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
+}
+
+function requestsSlots({ spec }: V1Pod, name: string): boolean {
+  const containers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
+  const limits = containers.find((one) => one.name === name)?.resources?.limits;
+  return Number(limits?.[RESOURCE] ?? 0) > 0;
+}
