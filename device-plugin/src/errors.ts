@@ -62,6 +62,9 @@ const TABLE = {
   MOUNTS_LEFT:
     'Nothing was removed from {directory}, because it contains mounts: {mounts}. ' +
     'Unmount them first.',
+  CGROUP_IN_USE:
+    'The cgroup {cgroup} cannot be removed, because it contains {processes}. ' +
+    'End them on this node, then delete the cgroup by `rmdir`.',
 } as const satisfies Record<string, string>;
 
 export class PluginError extends defineErrors('PluginError', TABLE) {}

@@ -88,6 +88,28 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   },
 );
 
+(process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
+  'removeFromNode() names the process that keeps a cgroup',
+  async () => {
+    const cgroup = path.join(hierarchies[0] as string, path.basename(root));
+    mkdirSync(cgroup);
+    const orphan = start('/bin/sleep');
+    const ended = once(orphan, 'exit');
+    try {
+      writeFileSync(path.join(cgroup, 'cgroup.procs'), `${orphan.pid}`);
+      await expect(remove(300)).rejects.toThrow(
+        `The cgroup ${cgroup} cannot be removed, because it contains ` +
+          `process ${orphan.pid} (/bin/sleep 1000)`,
+      );
+    } finally {
+      orphan.kill('SIGKILL');
+      await ended;
+    }
+    await remove();
+    expect(existsSync(cgroup)).toBe(false);
+  },
+);
+
 test('removeFromNode() succeeds if there is nothing to remove', async () => {
   rmSync(directory, { recursive: true });
   await remove();

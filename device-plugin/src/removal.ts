@@ -33,7 +33,7 @@ const PAUSE_MS = 200;
 /**
  * Terminates processes that device plugin and gpu-proxy started on this node, and removes their
  * files, after an uninstall. Waits until both are gone, because they would restart the processes.
- * @throws PluginError NODE_STILL_SERVED, PROCESSES_LEFT, MOUNTS_LEFT
+ * @throws PluginError NODE_STILL_SERVED, PROCESSES_LEFT, MOUNTS_LEFT, CGROUP_IN_USE
  */
 export async function removeFromNode(options: RemovalOptions): Promise<void> {
   const { host, directory, kubeletRoot, patience } = options;
@@ -58,8 +58,8 @@ export async function removeFromNode(options: RemovalOptions): Promise<void> {
   );
   for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
     rmSync(path.join(sockets, name), { force: true });
-  removeCgroups(options);
   rmSync(path.join(host, directory), { recursive: true, force: true });
+  await removeCgroups(options);
 }
 
 /** Polls until the answer is undefined. */
@@ -105,14 +105,36 @@ function mountsOf(host: string): Mount[] {
   return lines.map((line) => line.split(' ')).map(([, point = '', type = '']) => ({ point, type }));
 }
 
-/** Removes the cgroups, which are empty by now or do not exist. */
-function removeCgroups({ host, cgroup }: RemovalOptions): void {
+/** Removes the cgroups, if they exist, as soon as the processes that were killed have left them. */
+async function removeCgroups({ host, cgroup, patience }: RemovalOptions): Promise<void> {
   for (const { point } of mountsOf(host).filter(
     ({ type }) => type === 'cgroup' || type === 'cgroup2',
   )) {
     const directory = path.join(host, point, cgroup);
-    if (existsSync(directory)) rmdirSync(directory);
+    await until(
+      patience,
+      async () => (existsSync(directory) ? removeCgroup(directory) : undefined),
+      (processes) => new PluginError('CGROUP_IN_USE', { cgroup: directory, processes }),
+    );
   }
+}
+
+/** @returns the processes that keep the cgroup, if it could not be removed */
+function removeCgroup(directory: string): string | undefined {
+  try {
+    rmdirSync(directory);
+    return undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
+    const processes = (readIfThere(path.join(directory, 'cgroup.procs')) ?? '').match(/\d+/g) ?? [];
+    const named = processes.map((pid) => `process ${pid} (${commandOf(pid)})`);
+    return named.join(', ') || 'other cgroups';
+  }
+}
+
+function commandOf(pid: string): string {
+  const words = readIfThere(`/proc/${pid}/cmdline`)?.split('\0').join(' ').trim();
+  return (words || identifyProcess(Number(pid)).program).slice(0, 200);
 }
 
 /** Refuses to remove a directory with mounts, because their content is not ours. */
