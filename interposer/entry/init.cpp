@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "error_texts.h"
+#include "interposer/entry/driver_version.h"
 #include "interposer/entry/missing_calls.h"
 #include "interposer/export_tables/export_tables.h"
 #include "interposer/session/call.h"
@@ -28,11 +29,10 @@ CUresult cuInit(unsigned int Flags) {
   return status;
 }
 
-/// Answered before cuInit too, as natively; the worker's driver may be older than this library.
+/// Answered before cuInit too, as natively.
 CUresult cuDriverGetVersion(int* driverVersion) {
   if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Session* session = Session::current();
-  *driverVersion = session != nullptr ? session->driverVersion() : 13000;
+  *driverVersion = interposer::driverVersion();
   return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "interposer/entry/driver_version.h"
 #include "interposer/export_tables/md2.h"
 #include "interposer/session/session.h"
 
@@ -51,7 +52,7 @@ void integrityAnswer(std::uint32_t selector, std::uint64_t unixSeconds,
   }
   const Session* const session = Session::current();
   Message message;
-  message.add(static_cast<std::uint32_t>(session != nullptr ? session->driverVersion() : 13000));
+  message.add(static_cast<std::uint32_t>(toldDriverVersion()));
   message.add(selector);
   message.add(static_cast<std::uint32_t>(getpid()));
   message.add(static_cast<std::uint32_t>(pthread_self()));

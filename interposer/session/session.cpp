@@ -51,11 +51,6 @@ ProcessState* processState() {
 /// The same path in every container, so that a shell without the container's environment finds it.
 constexpr const char* kContainerSocket = "/run/nvidia-virtual/gpu.sock";
 
-const char* socketPath() {
-  const char* path = secure_getenv("NVIDIA_VIRTUAL_SOCKET");
-  return path != nullptr && *path != '\0' ? path : kContainerSocket;
-}
-
 int connectTo(const char* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -128,6 +123,11 @@ std::string helloPayload(const wire::AddressRange& window) {
 }
 
 }  // namespace
+
+const char* socketPath() {
+  const char* path = secure_getenv("NVIDIA_VIRTUAL_SOCKET");
+  return path != nullptr && *path != '\0' ? path : kContainerSocket;
+}
 
 Session* Session::current() { return processState()->session; }
 

@@ -21,6 +21,9 @@
 
 namespace interposer {
 
+/// Path of the proxy's socket.
+const char* socketPath();
+
 class Session {
  public:
   /// The session of this process; null before a successful cuInit and in a child whose parent had
