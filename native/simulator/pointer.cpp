@@ -110,8 +110,9 @@ bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* dat
 
 }  // namespace
 
+/// Queries need no current context: programs ask with them which context owns memory.
 DRIVER_CALL cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return inContextDespiteFault([&](Context&) -> CUresult {
+  return inDriver([&]() -> CUresult {
     if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto found = Allocations::all().find(ptr);
     return found ? get(*found, attribute, ptr, data) : CUDA_ERROR_INVALID_VALUE;
@@ -120,7 +121,7 @@ DRIVER_CALL cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUd
 
 DRIVER_CALL cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
                                    void** data, CUdeviceptr ptr) {
-  return inContextDespiteFault([&](Context&) -> CUresult {
+  return inDriver([&]() -> CUresult {
     if (attributes == nullptr || data == nullptr || numAttributes == 0)
       return CUDA_ERROR_INVALID_VALUE;
     const auto found = Allocations::all().find(ptr);
