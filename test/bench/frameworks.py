@@ -177,6 +177,18 @@ def print_row(title, figure, prefix, outcome, verdict=''):
     print(line.rstrip())
 
 
+def compare_all(runner, chosen, jobs):
+    """Outcomes: first of the programs that may run beside each other, last of the timed ones."""
+    beside = [program for program in chosen if not program.alone]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(runner.compare, program) for program in beside]
+        for future in concurrent.futures.as_completed(futures):
+            yield future.result()
+    alone = [program for program in chosen if program.alone]
+    for program in sorted(alone, key=lambda program: program.timed):
+        yield runner.compare(program)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -193,12 +205,12 @@ def main():
         names = arguments.only.split(',')
         chosen = [program for program in chosen if program.name in names]
     runner = Runner(arguments.backend, arguments.seconds, time.monotonic() + arguments.budget)
-    beside = [program for program in chosen if not program.alone]
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        outcomes = list(pool.map(runner.compare, beside))
-    outcomes += [runner.compare(program) for program in chosen if program.alone]
+    outcomes = []
     report = {'machine': machine(), 'frameworks': outcomes}
-    arguments.json.write_text(json.dumps(report, indent=1) + '\n')
+    for outcome in compare_all(runner, chosen, arguments.jobs):
+        outcomes.append(outcome)
+        # After each program, so that nothing is lost if the run is killed.
+        arguments.json.write_text(json.dumps(report, indent=1) + '\n')
     print_table(outcomes)
     sys.exit(0 if all(one['equal'] for one in outcomes) else 1)
 

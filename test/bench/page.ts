@@ -1,4 +1,5 @@
 import type { LocalResults } from './figures.js';
+import { table } from './markdown.js';
 import { plots } from './plots.js';
 import type {
   Framework,
@@ -50,6 +51,7 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   Brackets have the least and the greatest ratio of one turn.
 - Processor time is that of the program and its worker together.
 - The results of a framework program are equal if all digests that repeat natively are equal.
+  [Compatibility](compatibility.md) has the programs that are not timed.
 
 ### Several tenants
 
@@ -244,9 +246,4 @@ function verdict(limit: string | undefined, holds: boolean | undefined): string 
 
 function number(value: number): string {
   return value >= 1000 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }

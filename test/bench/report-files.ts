@@ -1,15 +1,20 @@
 import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
+import { renderCompatibility } from './compatibility.js';
 import { renderPage } from './page.js';
 import { plots } from './plots.js';
-import { committedResults } from './results.js';
+import { committedResults, committedRuntimes } from './results.js';
 
-/** Writes docs/performance.md and its charts from the committed measurements. */
+/** docs/performance.md with its charts and docs/compatibility.md, from the committed results. */
 export function reportFiles(): { file: string; text: string }[] {
   const docs = path.join(REPOSITORY, 'docs');
   const results = committedResults();
   return [
     { file: path.join(docs, 'performance.md'), text: renderPage(results) },
+    {
+      file: path.join(docs, 'compatibility.md'),
+      text: renderCompatibility(results.frameworks, committedRuntimes()),
+    },
     ...plots(results).map(({ file, svg }) => ({ file: path.join(docs, file), text: svg })),
   ];
 }

@@ -62,6 +62,21 @@ export interface FrameworkRun {
   readonly error?: string;
 }
 
+/** Output of test/runtimes. */
+export interface RuntimeResults {
+  readonly date: string;
+  readonly runtimes: readonly {
+    readonly release: string;
+    /** CUDA version of the driver. */
+    readonly driver: string;
+    /** The expected result of the first call, and the one that it gave. */
+    readonly expected: string;
+    readonly status: string;
+    /** Whether the kernel computed right values. */
+    readonly right?: boolean;
+  }[];
+}
+
 /** Output of test/bench/sharing.py. Parts are relative to the native rate alone. */
 export interface SharingResults {
   readonly machine: GpuMachine;
@@ -119,6 +134,11 @@ export function committedResults(): Results {
     ...(sharing && { sharing }),
   };
   return { ...parts, ...(scheduling && { scheduling }) };
+}
+
+/** The committed results of test/runtimes, if they exist. */
+export function committedRuntimes(): RuntimeResults | undefined {
+  return read<RuntimeResults>('runtimes.json');
 }
 
 function read<T>(name: string): T | undefined {

@@ -18,6 +18,7 @@ volume = torch.nn.Conv3d(2, 4, 3).cuda()(torch.randn(2, 2, 16, 16, 16, device='c
 lstm = torch.nn.LSTM(64, 128, num_layers=2).cuda()
 sequence, _ = lstm(torch.randn(20, 4, 64, device='cuda'))
 q, k, v = (torch.randn(2, 8, 256, 64, device='cuda', dtype=torch.float16) for _ in range(3))
+torch.use_deterministic_algorithms(False)  # cuDNN's attention has none
 attention = {}
 for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
     with sdpa_kernel(backend), torch.no_grad():

@@ -1,0 +1,37 @@
+import { renderCompatibility } from './compatibility.js';
+
+const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
+
+test('missing runs are marked', () => {
+  expect(renderCompatibility(undefined, undefined).match(/Not run yet\./g)).toHaveLength(2);
+});
+
+test('failures and differences are emphasized, with the side that failed', () => {
+  const good = { versions: { torch: '2' } };
+  const bad = { error: 'no' };
+  const frameworks = [
+    { name: 'a', subject: 'A', native: good, remoted: good, equal: true, varying: ['b'] },
+    { name: 'b', native: good, remoted: bad, equal: false },
+    { name: 'c', native: bad, remoted: bad, equal: false },
+    { name: 'd', native: good, remoted: good, equal: false },
+  ];
+  const page = renderCompatibility({ machine: MACHINE, frameworks }, undefined);
+  for (const row of ['| A | torch 2 | equal but for b |', '| b | torch 2 | FAILS |'])
+    expect(page).toContain(row);
+  for (const row of ['| c |  | fails natively |', '| d | torch 2 | DIFFERENT |'])
+    expect(page).toContain(row);
+});
+
+test('a runtime works, gives the expected error, or another one', () => {
+  const insufficient = 'cudaErrorInsufficientDriver';
+  const works = { release: '12.4', driver: '13.0', expected: 'cudaSuccess' };
+  const runtimes = [
+    { ...works, status: 'cudaSuccess', right: true },
+    { ...works, status: 'cudaSuccess', right: false },
+    { release: '13.0', driver: '12.4', expected: insufficient, status: insufficient, right: false },
+  ];
+  const page = renderCompatibility(undefined, { date: '2026-01-01', runtimes });
+  expect(page).toContain('| 12.4 | 13.0 | works |');
+  expect(page).toContain('| 12.4 | 13.0 | `cudaSuccess`, expected `cudaSuccess` |');
+  expect(page).toContain(`| 13.0 | 12.4 | \`${insufficient}\` |`);
+});

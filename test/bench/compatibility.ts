@@ -1,0 +1,74 @@
+import { table } from './markdown.js';
+import type { Framework, FrameworkResults, RuntimeResults } from './results.js';
+
+const HEAD = `# Compatibility
+
+Programs, CUDA releases, and what was run with them. test/dist/bench/report.js generates this page
+from test/bench/results/.
+
+## Frameworks
+
+Each program runs natively, through the product, and natively again on one machine. A program is
+*equal* if all digests of its results that repeat natively are the same through the product.
+[Performance](performance.md) has the times.`;
+
+const RUNTIMES = `## CUDA runtimes
+
+A program loads the shared libcudart of a release. It registers a kernel in PTX, allocates, copies,
+launches and copies back, on the simulated GPU.`;
+
+const LIMITS = `## Known limits
+
+- The node's driver must support CUDA 12.4 (driver 550) or later.
+- A runtime of a newer major version than the driver's fails with \`cudaErrorInsufficientDriver\`,
+  as natively. Our libcuda.so.1 presents drivers after CUDA 13.0 as 13.0.
+- vLLM was not run. Programs in test/bench/frameworks exercise its parts: graphs of a decoder, the
+  reduction between processes, sleep mode, and how it finds its platform.
+- llama.cpp was not run.
+- CUPTI is out of scope: \`torch.profiler\` sees host activities and the times of events, but no
+  device activities.`;
+
+/** Generates docs/compatibility.md. */
+export function renderCompatibility(
+  frameworks: FrameworkResults | undefined,
+  runtimes: RuntimeResults | undefined,
+): string {
+  const sections = [HEAD, frameworkSection(frameworks), RUNTIMES, runtimeSection(runtimes), LIMITS];
+  return `${sections.join('\n\n')}\n`;
+}
+
+function frameworkSection(results: FrameworkResults | undefined): string {
+  if (!results) return 'Not run yet.';
+  const { gpu, driver, date } = results.machine;
+  const rows = results.frameworks.map((one) => [
+    one.subject ?? one.name,
+    versionsOf(one),
+    resultOf(one),
+  ]);
+  return `${table(['program', 'versions', 'result'], rows)}\n\n${gpu}, driver ${driver}, ${date}.`;
+}
+
+function versionsOf({ native }: Framework): string {
+  return Object.entries(native.versions ?? {})
+    .map(([name, version]) => `${name} ${version}`)
+    .join(', ');
+}
+
+function resultOf({ native, remoted, equal, varying = [] }: Framework): string {
+  if (native.error !== undefined) return 'fails natively';
+  if (remoted.error !== undefined) return 'FAILS';
+  if (!equal) return 'DIFFERENT';
+  return varying.length === 0 ? 'equal' : `equal but for ${varying.join(', ')}`;
+}
+
+function runtimeSection(results: RuntimeResults | undefined): string {
+  if (!results) return 'Not run yet.';
+  const rows = results.runtimes.map(({ release, driver, expected, status, right }) => {
+    const works = status === 'cudaSuccess' && right === true;
+    const asExpected = status === expected && works === (expected === 'cudaSuccess');
+    const result = works ? 'works' : `\`${status}\``;
+    return [release, driver, asExpected ? result : `${result}, expected \`${expected}\``];
+  });
+  const head = ['CUDA runtime', "the driver's CUDA version", 'result'];
+  return `${table(head, rows)}\n\nRun on ${results.date} by \`node test/dist/runtimes/main.js\`.`;
+}
