@@ -28,7 +28,8 @@ interface ImageCheckOptions {
 const LOOK_EVERY_MS = 10_000;
 /** Limit on processes of a pod whose mappings are read at a time. */
 const MOST_PROCESSES = 16;
-const LIBRARIES = ['libcuda.so.1', 'libnvidia-ml.so.1'];
+/** Directories of a build with files that the device plugin mounts into containers. */
+const MOUNTED = ['lib', 'container'];
 
 /**
  * Finds images whose programs cannot load our libraries, and writes an event of the pod. Only pods
@@ -97,11 +98,9 @@ export class ImageCheck {
    */
   #ourInodes(): Set<number> {
     const { interposerDirectory, versions } = this.#options.installation;
-    const names = versions === undefined ? [] : namesIn(versions);
-    const directories = names.map((name) => path.join(versions as string, name, 'lib'));
-    const files = [interposerDirectory, ...directories].flatMap((directory) =>
-      LIBRARIES.map((name) => path.join(directory, name)),
-    );
+    const builds = versions === undefined ? [] : filesIn(versions);
+    const directories = builds.flatMap((build) => MOUNTED.map((name) => path.join(build, name)));
+    const files = [interposerDirectory, ...directories].flatMap(filesIn);
     return new Set(files.flatMap((file) => statSync(file, { throwIfNoEntry: false })?.ino ?? []));
   }
 
@@ -116,10 +115,10 @@ export class ImageCheck {
   }
 }
 
-/** Empty before the first build is installed. */
-function namesIn(directory: string): string[] {
+/** Empty if there is no such directory. */
+function filesIn(directory: string): string[] {
   try {
-    return readdirSync(directory);
+    return readdirSync(directory).map((name) => path.join(directory, name));
   } catch {
     return [];
   }

@@ -55,8 +55,10 @@ test('a pod with musl gets an event', async () => {
   );
 });
 
-test('our library, and another container of the pod, are no reason for an event', async () => {
-  await scene.serve();
+test('our files, and another container of the pod, are no reason for an event', async () => {
+  const versions = path.join(scene.directory, 'image', 'versions');
+  await scene.serve({ NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: versions });
+  await runMapping('second', fileOfImage('versions/0000000000000001/container/libcuda.so'));
   const ours = path.join(locateInstallation().interposerDirectory, 'libcuda.so.1');
   await runMapping('ours', ours);
   const { pod, socket } = await scene.started('served', ['served']);
@@ -67,6 +69,7 @@ test('our library, and another container of the pod, are no reason for an event'
   await runMapping('compat', fileOfImage('opt/libcuda.so.1'));
   await eventually(async () => expect(await scene.events('compat')).toHaveLength(1));
   expect(await scene.events('ours')).toEqual([]);
+  expect(await scene.events('second')).toEqual([]);
   expect(await scene.events('served')).toEqual([]);
   expect((await scene.ask(pod, socket))[0]).toContain('init 0');
 });
