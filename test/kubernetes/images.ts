@@ -100,7 +100,19 @@ async function cudaContext(): Promise<string> {
   mkdirSync(path.join(context, 'programs'), { recursive: true });
   for (const [area, name] of PROGRAMS)
     copyFileSync(await compileProgram(area, name), path.join(context, 'programs', name));
+  await compileOther(path.join(context, 'compat'));
   return context;
+}
+
+/** A libcuda.so.1 of the image, which must not be loaded. */
+async function compileOther(directory: string): Promise<void> {
+  mkdirSync(directory, { recursive: true });
+  const source = path.join(REPOSITORY, 'test', 'images', 'other.c');
+  const target = ['-target', 'x86_64-linux-gnu.2.17', '-Wl,-soname,libcuda.so.1'];
+  const library = path.join(directory, 'libcuda.so.1');
+  const args = ['cc', '-shared', '-fPIC', '-O1', ...target, source, '-o', library];
+  const { status, output } = await runCommand(await fetchZig(), args);
+  if (status !== 0) throw new Error(`the library of the image could not be compiled:\n${output}`);
 }
 
 /** The export takes long, so an archive of the same image is kept. */

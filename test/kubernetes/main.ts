@@ -12,6 +12,7 @@ import { withExistingCluster } from './cluster/existing-cluster.js';
 import { TestNode } from './cluster/test-node.js';
 import { buildImages } from './images.js';
 import { containers } from './scenarios/containers.js';
+import { foreignLibrary } from './scenarios/foreign-library.js';
 import { full } from './scenarios/full.js';
 import { makeGpuUsage } from './scenarios/gpu-usage.js';
 import { installation } from './scenarios/installation.js';
@@ -34,7 +35,8 @@ import { webhook } from './scenarios/webhook.js';
  * need.
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
-  ...[installation, sharing, usage, full, containers, stolenSocket, userNamespaces, webhook],
+  ...[installation, sharing, usage, full, containers, stolenSocket, foreignLibrary],
+  ...[userNamespaces, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
 /** Scenarios in which the other container runtime could differ. */
