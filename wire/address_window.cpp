@@ -67,16 +67,16 @@ bool AddressWindow::open() {
   return false;
 }
 
-std::uint64_t AddressWindow::allocate(std::size_t bytes) {
+std::uint64_t AddressWindow::allocate(std::size_t bytes, std::uint64_t alignment) {
   std::lock_guard lock(mutex_);
   const std::uint64_t rounded = roundedToPages(bytes);
   if (rounded < bytes || rounded == 0) return 0;
   std::uint64_t at = range_.begin;
   for (const auto& [begin, end] : used_) {
-    if (begin - at >= rounded) break;
-    at = end;
+    if (begin >= at && begin - at >= rounded) break;
+    at = (end + alignment - 1) & ~(alignment - 1);
   }
-  if (range_.end - at < rounded) return 0;
+  if (at > range_.end || range_.end - at < rounded) return 0;
   used_.emplace(at, at + rounded);
   return at;
 }

@@ -36,7 +36,8 @@ class AddressWindow {
   bool open();
   const AddressRange& range() const { return range_; }
   /// Returns the address of `bytes` (rounded up to pages), or 0 if the window is full.
-  std::uint64_t allocate(std::size_t bytes);
+  /// `alignment`: a power of two.
+  std::uint64_t allocate(std::size_t bytes, std::uint64_t alignment = 1);
   void release(std::uint64_t address);
 
  private:

@@ -278,6 +278,7 @@ function settingsOf({
   limits,
   window,
   overrunLimit,
+  managedMemory,
   warmWorkers,
   workerUids,
 }: Configuration): NodeSettings {
@@ -285,6 +286,7 @@ function settingsOf({
     limits,
     window,
     overrunLimit,
+    movesManaged: managedMemory === 'moves',
     users: workerUids,
     warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
   };

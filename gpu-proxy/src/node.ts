@@ -83,6 +83,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       limits: DEFAULT_LIMITS,
       window: DEFAULT_WINDOW,
       overrunLimit: 0,
+      movesManaged: false,
       warmWorkers: () => 0,
       ...options.settings,
     };
@@ -263,6 +264,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       launcher: options.launcher ?? DIRECT,
       // The cache of a temporary node would be lost with it.
       ownCaches: !state.temporary,
+      movesManaged: () => this.#settings.movesManaged,
       cost: (what, gpus) => this.#cost(what, gpus),
       mayStart: (specification) => this.#processes.mayStart(specification),
       mpsClient: (specification) =>

@@ -14,7 +14,7 @@ import { NODE_OPTIONS } from './configuration/schema.js';
 // The options of the commands, which are flags only. Those of a node and of an allocation are in
 // configuration/schema.
 
-const { backend, log } = NODE_OPTIONS;
+const { backend, managedMemory, log } = NODE_OPTIONS;
 const { memory, share, policy, priority, mode } = ALLOCATION_OPTIONS;
 
 /** Options of commands that call the admin API. */
@@ -69,7 +69,7 @@ export const RUN_OPTIONS = {
       otherwise: 'one of its own',
     },
   ),
-  ...{ backend, log },
+  ...{ backend, managedMemory, log },
   gpu: option(many(gpuName), {
     help: 'which GPU; several may be given',
     otherwise: 'all; with --state the node chooses one',

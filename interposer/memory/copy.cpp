@@ -4,6 +4,7 @@
 
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
+#include "interposer/memory/moving_memory.h"
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/memory/staging.h"
 #include "interposer/session/call.h"
@@ -57,6 +58,20 @@ CUresult captureLinear(CUdeviceptr destination, CUdeviceptr source, std::size_t 
 
 CUdeviceptr unified(const void* host) { return reinterpret_cast<CUdeviceptr>(host); }
 
+CUresult copyDtoD(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  const Waiting waiting(bytes > 0 &&
+                        !(isAllocated(destination, bytes) && isAllocated(source, bytes)));
+  return remote::cuMemcpyDtoDAsync_v2(destination, source, bytes, stream);
+}
+
+/// A copy with managed memory that the program names as its own.
+CUresult copyOnGpu(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
+                   bool synchronise) {
+  const CUresult status = copyDtoD(destination, source, bytes, stream);
+  return status == CUDA_SUCCESS && synchronise ? remote::cuStreamSynchronize(stream) : status;
+}
+
 CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
                   bool synchronise) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
@@ -64,6 +79,8 @@ CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes
   if (source == nullptr || destination == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(source, bytes))
     return copyPinnedHtoD(destination, source, bytes, stream, synchronise);
+  if (isOnGpu(unified(source)))
+    return copyOnGpu(destination, unified(source), bytes, stream, synchronise);
   if (!synchronise && captures(stream))
     return captureLinear(destination, unified(source), bytes, stream);
   if (bytes <= wire::kInlineCopyBytes)
@@ -78,17 +95,12 @@ CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUst
   if (destination == nullptr || source == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(destination, bytes))
     return copyPinnedDtoH(destination, source, bytes, stream, synchronise);
+  if (isOnGpu(unified(destination)))
+    return copyOnGpu(unified(destination), source, bytes, stream, synchronise);
   if (!synchronise && captures(stream))
     return captureLinear(unified(destination), source, bytes, stream);
   if (bytes <= wire::kInlineCopyBytes) return copyInlineDtoH(destination, source, bytes, stream);
   return stageDtoH(destination, source, bytes, stream);
-}
-
-CUresult copyDtoD(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  const Waiting waiting(bytes > 0 &&
-                        !(isAllocated(destination, bytes) && isAllocated(source, bytes)));
-  return remote::cuMemcpyDtoDAsync_v2(destination, source, bytes, stream);
 }
 
 /// Pageable to pageable: natively done in stream order by the driver.
@@ -106,7 +118,7 @@ CUresult copyAny(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes, CUstream s
   if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
   const bool toDevice = isDevice(dst);
   const bool fromDevice = isDevice(src);
-  if (toDevice && fromDevice) return copyDtoD(dst, src, bytes, stream);
+  if (toDevice && fromDevice) return copyOnGpu(dst, src, bytes, stream, synchronise && moves(dst));
   if (toDevice) return copyHtoD(dst, hostAddress(src), bytes, stream, synchronise);
   if (fromDevice) return copyDtoH(hostAddress(dst), src, bytes, stream, synchronise);
   return copyHtoH(hostAddress(dst), hostAddress(src), bytes, stream);

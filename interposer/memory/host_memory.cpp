@@ -92,10 +92,15 @@ void removeHostRange(std::uint64_t begin) {
   hostMemory().ranges.erase(begin);
 }
 
+bool isManaged(const HostRange& range) {
+  return range.kind == HostKind::managed || range.kind == HostKind::moving;
+}
+
 bool isPinned(const void* pointer, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   const auto range = findHostRange(address);
-  return range && bytes <= range->bytes - (address - range->begin);
+  return range && range->kind != HostKind::moving &&
+         bytes <= range->bytes - (address - range->begin);
 }
 
 CUresult allocateShared(HostKind kind, std::size_t bytes, unsigned flags, std::uint64_t& address) {
@@ -150,7 +155,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const auto range = findHostRange(address);
-  if (pdptr == nullptr || Flags != 0 || !range || range->kind == HostKind::managed)
+  if (pdptr == nullptr || Flags != 0 || !range || isManaged(*range))
     return CUDA_ERROR_INVALID_VALUE;
   *pdptr = address;  // the same address on host and device, also in the worker
   return CUDA_SUCCESS;
@@ -169,8 +174,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   const auto range = findHostRange(reinterpret_cast<std::uint64_t>(p));
-  if (pFlags == nullptr || !range || range->kind == HostKind::managed)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (pFlags == nullptr || !range || isManaged(*range)) return CUDA_ERROR_INVALID_VALUE;
   // always on with unified addressing, and so reported (recorded)
   *pFlags = range->flags | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;

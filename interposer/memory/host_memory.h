@@ -10,7 +10,8 @@
 
 namespace interposer {
 
-enum class HostKind { pinned, managed, registered };
+/// `moving`: managed memory that the GPU may have in its own memory.
+enum class HostKind { pinned, managed, moving, registered };
 
 struct HostRange {
   std::uint64_t begin = 0;
@@ -19,6 +20,8 @@ struct HostRange {
   HostKind kind = HostKind::pinned;
   CUcontext context = nullptr;  ///< that was current
 };
+
+bool isManaged(const HostRange& range);
 
 /// True when the worker and the GPU reach [address, address + bytes) at this address.
 bool isPinned(const void* address, std::size_t bytes);

@@ -4,6 +4,7 @@
 
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
+#include "interposer/memory/moving_memory.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -41,39 +42,71 @@ bool put(void* data, Value value) {
 
 }  // namespace
 
+/// The worker may still know memory as movable that it keeps pinned.
 bool freeManaged(CUdeviceptr address, CUresult& status) {
   const auto range = findHostRange(address);
-  if (!range || range->kind != HostKind::managed || range->begin != address) return false;
-  status = freeShared(HostKind::managed, address);
+  if (!range || !isManaged(*range) || range->begin != address) return false;
+  status = moves(address) ? freeMoving(address) : freeShared(HostKind::managed, address);
   if (status == CUDA_SUCCESS) managedRanges().remove(address);
   return true;
 }
 
 void freeManagedOf(CUcontext context) {
   CUresult ignored = CUDA_SUCCESS;
-  for (const HostRange& range : hostRangesOf(context, HostKind::managed))
-    freeManaged(range.begin, ignored);
+  for (const HostKind kind : {HostKind::managed, HostKind::moving}) {
+    for (const HostRange& range : hostRangesOf(context, kind)) freeManaged(range.begin, ignored);
+  }
 }
 
 bool managedAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const auto range = findHostRange(address);
-  if (!range || range->kind != HostKind::managed) return false;
+  if (!range || !isManaged(*range)) return false;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, 1);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, unsigned{CU_MEMORYTYPE_DEVICE});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, range->bytes);
+    default: break;
+  }
+  if (!isOnGpu(address)) return false;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, range->context);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return put(data, address);
     default: return false;
   }
 }
+
+namespace {
+
+CUresult allocate(std::size_t bytes, unsigned flags, std::uint64_t& address) {
+  if (flags == CU_MEM_ATTACH_GLOBAL && canMove(bytes)) {
+    const CUresult status = allocateMoving(bytes, address);
+    if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  }
+  return allocateShared(HostKind::managed, bytes, CU_MEMHOSTALLOC_PORTABLE, address);
+}
+
+/// What comes back must have been computed.
+CUresult movePrefetched(CUdeviceptr begin, std::size_t bytes, CUmemLocation location,
+                        CUstream stream) {
+  if (!moves(begin)) return CUDA_SUCCESS;
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    moveToGpu(begin, begin + bytes);
+    return CUDA_SUCCESS;
+  }
+  const CUresult status = remote::cuStreamSynchronize(stream);
+  if (status == CUDA_SUCCESS) moveToProgram(begin, begin + bytes);
+  return status;
+}
+
+}  // namespace
 
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
   if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
   if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t address = 0;
-  const CUresult status =
-      allocateShared(HostKind::managed, bytesize, CU_MEMHOSTALLOC_PORTABLE, address);
-  if (status != CUDA_SUCCESS) return status;
+  if (const CUresult status = allocate(bytesize, flags, address); status != CUDA_SUCCESS)
+    return status;
   managedRanges().add(address, bytesize);
   Session::current()->deviceRanges.add(address, bytesize);
   *dptr = address;
@@ -83,7 +116,11 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
                         CUmemLocation location) {
   if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
-  return managedRanges().advise(devPtr, count, advice, location, deviceCount());
+  const CUresult status = managedRanges().advise(devPtr, count, advice, location, deviceCount());
+  if (status == CUDA_SUCCESS && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
+      location.type != CU_MEM_LOCATION_TYPE_DEVICE && moves(devPtr))
+    keepWithProgram(devPtr);
+  return status;
 }
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
@@ -94,7 +131,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
                                unsigned int flags, CUstream hStream) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
-  return managedRanges().prefetch(devPtr, count, location, deviceCount());
+  const CUresult status = managedRanges().prefetch(devPtr, count, location, deviceCount());
+  return status == CUDA_SUCCESS ? movePrefetched(devPtr, count, location, hStream) : status;
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
@@ -108,8 +146,13 @@ CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count
                                  size_t numPrefetchLocs, unsigned long long flags,
                                  CUstream hStream) {
   if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
-  return managedRanges().prefetchBatch(
+  CUresult status = managedRanges().prefetchBatch(
       {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags}, deviceCount());
+  for (size_t i = 0, location = 0; i < count && status == CUDA_SUCCESS; ++i) {
+    while (location + 1 < numPrefetchLocs && prefetchLocIdxs[location + 1] <= i) ++location;
+    status = movePrefetched(dptrs[i], sizes[i], prefetchLocs[location], hStream);
+  }
+  return status;
 }
 
 CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,

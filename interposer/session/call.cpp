@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "call_facts.h"
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call_hooks.h"
 #include "interposer/session/callback.h"
@@ -15,9 +16,11 @@ namespace interposer {
 
 namespace {
 
-/// Sets the worker thread's current context lazily, with the first call that needs it.
-bool followContext(Session& session, Thread& thread) {
+/// Sets the worker thread's current context lazily, with the first call that needs it. That takes a
+/// ticket, so a thread that has no context and makes only unordered calls never waits for others.
+bool followContext(Session& session, Thread& thread, Order order) {
   const CUcontext context = thread.context();
+  if (context == nullptr && order == kUnordered) return true;
   const unsigned change = contextChanges();
   if (context == thread.workerContext && change == thread.contextChange) [[likely]]
     return true;
@@ -62,11 +65,14 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   if (session == nullptr || insideCallback()) [[unlikely]]
     return status_ = Session::ready(), false;
   if (order == kOrdered) beforeCall();
+  if (const auto hook = beforeWork.load(std::memory_order_acquire); hook != nullptr) [[unlikely]] {
+    if (kCallFacts[static_cast<std::size_t>(number)].submits) hook();
+  }
   thread_ = &Thread::current();
   channel_ = thread_->openChannel(*session);
   if (channel_ == nullptr || session->lost()) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
-  if (!followContext(*session, *thread_)) [[unlikely]]
+  if (!followContext(*session, *thread_, order)) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
   number_ = number;
   encoder_ = channel_->begin(payloadBytes);

@@ -1,5 +1,4 @@
-// Work that managed variables add to every call. A program without such variables pays no more
-// than one load.
+// Work that managed memory adds to calls. A program without it pays no more than two loads.
 #pragma once
 
 #include <atomic>
@@ -15,6 +14,10 @@ struct CallHooks {
 };
 
 inline std::atomic<const CallHooks*> callHooks{nullptr};
+
+/// Runs before a call that submits a kernel, copy or memset. Null while the program holds no pages
+/// of managed memory that moves.
+inline std::atomic<void (*)()> beforeWork{nullptr};
 
 inline void beforeCall() {
   if (const CallHooks* hooks = callHooks.load(std::memory_order_acquire)) [[unlikely]]

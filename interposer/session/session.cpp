@@ -218,6 +218,7 @@ CUresult Session::takeWelcome(const wire::Message& reply) {
   }
   driverVersion_ = welcome.driverVersion;
   summarises_ = welcome.summarises != 0;
+  faultDevice_ = reply.file;
   devices_.resize(welcome.devices);
   std::memcpy(devices_.data(), rest, restBytes);
   return devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;

@@ -43,6 +43,9 @@ class Session {
   /// Whether the worker asks for a summary of the calls at the end.
   bool summarises() const { return summarises_; }
 
+  /// /dev/userfaultfd, if the worker gives it; else -1.
+  int faultDevice() const { return faultDevice_; }
+
   wire::TicketCounter tickets;
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
@@ -86,6 +89,7 @@ class Session {
   void lose();
 
   int socket_ = -1;
+  int faultDevice_ = -1;
   bool synchronous_ = false;
   bool summarises_ = false;
   int driverVersion_ = 0;

@@ -89,6 +89,7 @@ constexpr Option kOptions[] = {
     {"--allocations", "DIRECTORY", text<&Options::allocations>},
     {"--uid", "N", user},
     {"--summary", "", set<&Options::summary>},
+    {"--moves-managed", "", set<&Options::movesManaged>},
     {"--mps-pipes", "DIRECTORY", mpsPipes},
     {"--mps-threads", "PERCENT", mpsThreads},
     {"--mps-memory", "BYTES", mps<&Mps::memory>},

@@ -30,13 +30,14 @@ struct Options {
   std::uint64_t memoryLimit = 0;  ///< bytes; 0: none
   std::uint64_t contextCharge =
       0;  ///< bytes that the session's first context costs the quota; 0: the node provides for it
-  std::string arbiter;       ///< socket of the arbiter of GPU time; empty: none
-  std::string figures;       ///< the figures file; empty: none
-  std::string cache;         ///< directory of the driver's JIT cache; empty: the driver's choice
-  std::string allocations;   ///< directory of all allocations, which goes out of sight
-                             ///< (confinement.h); empty: there is none
-  std::optional<uid_t> uid;  ///< user and group to serve as
-  bool summary = false;      ///< the client prints a summary of its calls and its work at its end
+  std::string arbiter;        ///< socket of the arbiter of GPU time; empty: none
+  std::string figures;        ///< the figures file; empty: none
+  std::string cache;          ///< directory of the driver's JIT cache; empty: the driver's choice
+  std::string allocations;    ///< directory of all allocations, which goes out of sight
+                              ///< (confinement.h); empty: there is none
+  std::optional<uid_t> uid;   ///< user and group to serve as
+  bool summary = false;       ///< the client prints a summary of its calls and its work at its end
+  bool movesManaged = false;  ///< the client gets /dev/userfaultfd, so that managed memory moves
   Mps mps;
   Limits limits;
   std::vector<std::string> unknown;  ///< names of options that are not known here

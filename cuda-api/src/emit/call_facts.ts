@@ -1,5 +1,5 @@
 import { isPointer, pointee } from '../c_declaration.js';
-import { type Call, travels } from '../calls.js';
+import { type Call, givesWork, travels } from '../calls.js';
 import type { Specification } from '../specification.js';
 import type { TypeTable } from '../type_table.js';
 import { BANNER } from './text.js';
@@ -20,6 +20,7 @@ enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
+  bool submits;              ///< work that may use memory: a kernel, copy or memset
   bool makes;                ///< may give the program an object, memory or an address
   Allocates allocates;
   wire::HandleKind gives;    ///< an object of this kind
@@ -27,7 +28,7 @@ struct CallFacts {
 };
 
 inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
-    {false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
+    {false, false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
 ${rows.join('\n')}
 };
 `;
@@ -44,8 +45,9 @@ function row(call: Call, types: TypeTable): string {
   const kinds = [given, destroyed && types.handleKind(destroyed.type)].map(
     (kind) => `wire::HandleKind::${kind ?? 'none'}`,
   );
+  const submits = givesWork(call) && call.submits !== 'marker';
   return (
-    `    {${call.ordered}, ${call.allocates !== undefined}, Allocates::` +
+    `    {${call.ordered}, ${submits}, ${call.allocates !== undefined}, Allocates::` +
     `${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`
   );
 }

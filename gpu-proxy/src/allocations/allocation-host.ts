@@ -24,6 +24,8 @@ export interface AllocationHost {
   readonly ownCaches: boolean;
   /** Socket where workers request GPU time; undefined: GPU time is not scheduled. */
   readonly arbiterSocket: string | undefined;
+  /** Whether workers let managed memory move. */
+  movesManaged(): boolean;
   /** Bytes that `what` costs: the maximum over these GPUs. */
   cost(what: DriverMemory, gpus: readonly string[]): number;
   /** Whether a worker may start now. False in concurrent mode while MPS is unavailable. */

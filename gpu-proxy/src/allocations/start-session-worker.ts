@@ -83,6 +83,7 @@ function workerOptions({ host, directory, record, files }: SessionStart): Worker
     limits,
     uid,
     summary: trace === 'summary',
+    movesManaged: host.movesManaged(),
     contextMemory,
     streamMemory: host.cost('streamMemory', gpus),
     heapMemory: host.cost('heapMemory', gpus),

@@ -71,6 +71,13 @@ export const NODE_OPTIONS = {
     default: '0s',
     reloadable: true,
   }),
+  managedMemory: option(choice('pinned', 'moves'), {
+    help:
+      'managed memory stays in host memory, or moves to the GPU and back; for that, programs get ' +
+      'a userfaultfd that helps attacks on the kernel; requires Linux 6.6 and root',
+    default: 'pinned',
+    reloadable: true,
+  }),
   workerUids: option(uidRange, {
     help:
       'user ids of workers, one for each allocation; workers in concurrent mode share the last ' +

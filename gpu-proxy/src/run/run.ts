@@ -94,9 +94,12 @@ function refuseWhatOthersDecide(flags: Flags): void {
   };
   const { socket, state, allocation } = flags;
   if (socket !== undefined)
-    refuse(['backend', 'log', ...OF_ALLOCATION, 'state', 'allocation'], 'OPTION_OF_SERVE');
+    refuse(
+      ['backend', 'managedMemory', 'log', ...OF_ALLOCATION, 'state', 'allocation'],
+      'OPTION_OF_SERVE',
+    );
   if (state !== undefined || allocation !== undefined)
-    refuse(['backend', 'log'], 'OPTION_OF_NODE', {
+    refuse(['backend', 'managedMemory', 'log'], 'OPTION_OF_NODE', {
       other: state === undefined ? '--allocation' : '--state',
     });
   if (allocation !== undefined) refuse(OF_ALLOCATION, 'OPTION_OF_ALLOCATION');
@@ -120,6 +123,7 @@ async function runEmbedded(
     installation,
     backend,
     logger: new Log({ file: options.log }).logger,
+    settings: { movesManaged: options.managedMemory === 'moves' },
     ...request,
   });
   try {

@@ -41,6 +41,8 @@ export interface WorkerOptions extends DriverChoice {
   readonly uid: number | undefined;
   /** Programs print a summary of their calls and their GPU work at their end. */
   readonly summary: boolean;
+  /** Programs get userfaultfd, so that managed memory moves to the GPU. */
+  readonly movesManaged: boolean;
   readonly limits: Limits;
 }
 
@@ -174,6 +176,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...given('--allocations', options.allocations),
     ...given('--uid', options.uid),
     ...(options.summary ? ['--summary'] : []),
+    ...(options.movesManaged ? ['--moves-managed'] : []),
     ...['--max-threads', String(options.limits.threads)],
     ...['--max-handles', String(options.limits.handles)],
     ...['--max-pinned', String(options.limits.pinnedMemory)],

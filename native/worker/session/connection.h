@@ -30,9 +30,10 @@ class Connection {
   }
 
   /// Any thread. False when the client is gone, or does not read and the end has come.
-  bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
+  bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload,
+            int file = -1) {
     const std::lock_guard lock(mutex_);
-    return wire::sendMessage(file_, kind, id, payload, -1, end_);
+    return wire::sendMessage(file_, kind, id, payload, file, end_);
   }
   /// One thread only. False at the client's end, when it breaks the format, or when the rest of the
   /// message has not come before the end.

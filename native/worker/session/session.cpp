@@ -92,6 +92,7 @@ void Session::contextEnded(CUcontext context) {
   held.contextEnded(context);
   images.forgetOwned(context);
   shared.ended(context);
+  managed.contextEnded(context);
   textureObjects.ended(context);
   quota.refund(physicalMemory.arraysEnded(context));
   streams.ended(context);

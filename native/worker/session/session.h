@@ -32,6 +32,7 @@
 #include "native/worker/session/file_exports.h"
 #include "native/worker/session/green_contexts.h"
 #include "native/worker/session/host_functions.h"
+#include "native/worker/session/managed_memory.h"
 #include "native/worker/session/output.h"
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
@@ -64,6 +65,7 @@ class Session {
   Uses uses;
   Readers readers;
   SharedMemory shared;
+  ManagedMemory managed;
   Output& output;
   Callbacks callbacks;
   Captures captures;

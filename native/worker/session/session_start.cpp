@@ -1,7 +1,9 @@
 #include "native/worker/session/session_start.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "call_numbers.h"
@@ -57,7 +59,18 @@ bool SessionStart::checkHello() {
   return true;
 }
 
+/// Opens /dev/userfaultfd for the client, with the rights that the worker gives up. Without it,
+/// managed memory stays pinned.
+void SessionStart::openFaultDevice() {
+  if (!options_.movesManaged) return;
+  faultDevice_ = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+  if (faultDevice_ < 0)
+    log("managed memory of this program stays in host memory: /dev/userfaultfd: %s",
+        std::strerror(errno));
+}
+
 bool SessionStart::giveUpRights() {
+  openFaultDevice();
   const std::string sentence = options_.uid ? becomeUser(*options_.uid) : std::string();
   return sentence.empty() || fail(CUDA_ERROR_NOT_PERMITTED, sentence);
 }
@@ -140,7 +153,9 @@ void SessionStart::answer(std::span<const std::byte> rest, std::uint32_t devices
                               static_cast<std::uint16_t>(options_.summary ? 1 : 0)};
   std::string payload(reinterpret_cast<const char*>(&welcome), sizeof welcome);
   payload.append(reinterpret_cast<const char*>(rest.data()), rest.size());
-  session_.connection.send(wire::MessageKind::welcome, 0, std::as_bytes(std::span(payload)));
+  session_.connection.send(wire::MessageKind::welcome, 0, std::as_bytes(std::span(payload)),
+                           faultDevice_);
+  if (faultDevice_ >= 0) close(faultDevice_);
 }
 
 void SessionStart::welcome() {

@@ -34,6 +34,7 @@ class SessionStart {
   bool openDriver();
   void checkMps();
   bool chargeContext();
+  void openFaultDevice();
   bool giveUpRights();
   bool giveUpSystemCalls();
   void report();
@@ -49,6 +50,7 @@ class SessionStart {
   const WarmDriver* warm_;
   wire::Hello hello_{};
   DriverStart start_;
+  int faultDevice_ = -1;
   bool wanted_ =
       false;  ///< the program chose what it got: nothing that an administrator should look at
 };

@@ -72,21 +72,46 @@ SealedBytes SharedMemory::takeSealed(std::uint64_t id) {
                             : SealedBytes();
 }
 
+/// Whether a file may back the address, with `reserved` bytes there free.
+bool SharedMemory::fits(int file, std::uint64_t address, std::uint64_t bytes,
+                        std::uint64_t reserved) const {
+  const auto next = mapped_.lower_bound(address);
+  const bool free = (next == mapped_.end() || reserved <= next->first - address) &&
+                    (next == mapped_.begin() ||
+                     std::prev(next)->first + std::prev(next)->second.bytes <= address);
+  const std::uint64_t page = pageBytes(file);
+  return free && bytes > 0 && bytes <= reserved && page > 0 && address % page == 0 &&
+         bytes % page == 0 && window.contains(address, reserved) &&
+         sealedSize(file, F_SEAL_SHRINK) >= bytes;
+}
+
 bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes) {
   const int file = take(id);
   if (file < 0) return false;
   const std::lock_guard lock(mutex_);
-  const auto next = mapped_.lower_bound(address);
-  const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
-                    (next == mapped_.begin() ||
-                     std::prev(next)->first + std::prev(next)->second.bytes <= address);
-  const std::uint64_t page = pageBytes(file);
-  const bool allowed = free && bytes > 0 && page > 0 && address % page == 0 && bytes % page == 0 &&
-                       window.contains(address, bytes) && sealedSize(file, F_SEAL_SHRINK) >= bytes;
-  const bool done = allowed && wire::mapShared(address, bytes, file);
+  const bool done = fits(file, address, bytes, bytes) && wire::mapShared(address, bytes, file);
   ::close(file);
   if (done) mapped_[address] = {.bytes = bytes, .writable = true};
   return done;
+}
+
+int SharedMemory::setAside(std::uint64_t id, std::uint64_t address, std::uint64_t bytes,
+                           std::uint64_t reserved) {
+  const int file = take(id);
+  if (file < 0) return -1;
+  const std::lock_guard lock(mutex_);
+  if (!fits(file, address, bytes, reserved)) return ::close(file), -1;
+  mapped_[address] = {.bytes = reserved, .claimed = true};
+  return file;
+}
+
+/// An old size of 0 makes the kernel keep the mapping that is shared, and make another one.
+bool SharedMemory::mapAside(std::uint64_t address, std::uint64_t bytes, std::byte* pages) {
+  const std::lock_guard lock(mutex_);
+  void* const at = reinterpret_cast<void*>(address);
+  if (mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) return false;
+  mapped_[address] = {.bytes = bytes, .writable = true};
+  return true;
 }
 
 SharedMemory::Mapping* SharedMemory::find(std::uint64_t address) {

@@ -56,6 +56,14 @@ class SharedMemory {
   /// Waits for the file and maps it at the client's address. False if the file or the address is
   /// not allowed.
   bool map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes);
+  /// Waits for the file, and keeps `reserved` bytes at the client's address free of other mappings.
+  /// Returns the file, which the caller owns and maps where it likes; -1 if the file or the address
+  /// is not allowed. The mapping counts as claimed.
+  int setAside(std::uint64_t id, std::uint64_t address, std::uint64_t bytes,
+               std::uint64_t reserved);
+  /// Maps a second time at an address that is set aside what is mapped at `pages`, for all calls
+  /// to use.
+  bool mapAside(std::uint64_t address, std::uint64_t bytes, std::byte* pages);
   /// Reserves the mapping for unmapping by the caller. False if there is none, or another thread
   /// has claimed it.
   bool claim(std::uint64_t address);
@@ -106,6 +114,7 @@ class SharedMemory {
     bool writable;
   };
 
+  bool fits(int file, std::uint64_t address, std::uint64_t bytes, std::uint64_t reserved) const;
   bool mapFile(const Piece& piece, int file);
   bool takeAddresses(std::uint64_t begin, std::uint64_t end);
   bool isMapped(std::uint64_t begin, std::uint64_t end) const;

@@ -299,6 +299,20 @@ void allocateHost(Fixture& test) {
   munmap(reinterpret_cast<void*>(address), bytes);
 }
 
+void useManaged(Fixture& test) {
+  constexpr std::uint64_t kBytes = 4 * kMiB;
+  constexpr wire::AddressRange kWindow{0x6300'0000'0000, 0x6300'1000'0000};
+  CHECK(wire::reserve(kWindow));
+  test.session->shared.window = kWindow;
+  test.session->shared.put(9, worker::test::memoryFile("", kBytes, F_SEAL_SHRINK));
+  test.give(CallNumber::allocateManaged, std::uint64_t{9}, kWindow.begin, kBytes);
+  const std::uint64_t place = test.give(CallNumber::placeManaged, kWindow.begin, 0u);
+  CHECK(static_cast<std::uint32_t>(place) == static_cast<std::uint32_t>(wire::ManagedPlace::gpu));
+  watch = nullptr;
+  test.give(CallNumber::freeManaged, kWindow.begin);
+  munmap(reinterpret_cast<void*>(kWindow.begin), kWindow.end - kWindow.begin);
+}
+
 /// One page of a memory file, at an address that is free.
 void registerHost(Fixture& test) {
   constexpr std::uint64_t kAddress = 0x5100'0000'0000;
@@ -388,6 +402,8 @@ std::map<CallNumber, Invocation> invocations() {
       {cuGraphInstantiateWithFlags, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
       {cuMemHostRegister_v2, registerHost},
+      {CallNumber::allocateManaged, useManaged},
+      {CallNumber::placeManaged, useManaged},
   };
 }
 

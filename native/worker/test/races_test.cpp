@@ -179,6 +179,7 @@ constexpr auto kRange = wire::HandleKind::surface;
 constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated GPU gives memory
 constexpr std::uint64_t kHostBytes = 65536;
 constexpr int kHostPlaces = 4;
+constexpr wire::AddressRange kWindow{0x6300'0000'0000, 0x6300'4000'0000};
 /// Where the client's own memory lies: addresses that nothing else in this process uses.
 constexpr std::uint64_t kRegistered = 0x5501'0000'0000;  ///< ThreadSanitizer leaves it free too
 
@@ -300,9 +301,11 @@ struct Fixture {
     driver.cuCtxDestroy_v2(context);
     session = std::make_unique<worker::Session>(-1, report, quota, figures, output, limits);
     session->driver = driver;
-    host = reinterpret_cast<std::uint64_t>(
-        mmap(nullptr, kHostPlaces * kHostBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    session->shared.window = {host, host + kHostPlaces * kHostBytes};
+    // far from where other mappings come to lie
+    static const bool reserved = wire::reserve(kWindow);
+    CHECK(reserved);
+    host = kWindow.begin;
+    session->shared.window = kWindow;
   }
 
   std::uint64_t freeMemory() {
@@ -450,6 +453,25 @@ class Attacker {
     }
     close(ends[0]);
   }
+  std::uint64_t managedPlace() {
+    return kWindow.begin + (1 + random() % kHostPlaces) * wire::kManagedUnit;
+  }
+  void allocateManaged() {
+    const std::uint64_t id = ++test_.files;
+    test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
+    call(CallNumber::allocateManaged, id, managedPlace(), kHostBytes);
+  }
+  /// Also ranges that are not in the memory.
+  void moveToGpu() {
+    const std::uint64_t address = managedPlace();
+    const std::uint64_t begin = address + random() % 3 * 4096;
+    const wire::AddressRange ranges[] = {{begin, begin + 4096},
+                                         {begin, begin + random() % kHostBytes}};
+    send(CallNumber::moveManagedToGpu, [&](wire::Encoder& frame) {
+      frame.put(address);
+      frame.putBytes(ranges, sizeof ranges);
+    });
+  }
   void allocateHost() {
     const std::uint64_t id = ++test_.files;
     test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
@@ -571,6 +593,16 @@ std::map<CallNumber, Action> actions() {
       {cuMemFreeAsync,
        [](Attacker& one) { one.call(cuMemFreeAsync, one.pick(kMemory), one.pick(stream)); }},
       {cuMemHostAlloc, [](Attacker& one) { one.allocateHost(); }},
+      {allocateManaged, [](Attacker& one) { one.allocateManaged(); }},
+      {placeManaged,
+       [](Attacker& one) { one.call(placeManaged, one.managedPlace(), one.random() % 4 / 3); }},
+      {moveManagedToGpu, [](Attacker& one) { one.moveToGpu(); }},
+      {moveManagedToHost,
+       [](Attacker& one) {
+         const std::uint64_t begin = one.managedPlace();
+         one.call(moveManagedToHost, begin, begin, begin + one.random() % (2 * kHostBytes));
+       }},
+      {freeManaged, [](Attacker& one) { one.call(freeManaged, one.managedPlace()); }},
       {cuMemHostRegister_v2, [](Attacker& one) { one.registerHost(); }},
       {cuMemHostUnregister,
        [](Attacker& one) { one.call(cuMemHostUnregister, one.registeredPlace()); }},
@@ -752,7 +784,7 @@ void endEverything(Attacker& one) {
 }
 
 /// Ends objects that are charged by an estimate: mipmapped arrays, code, addresses, memory of
-/// graphs, green contexts. Others are charged exactly.
+/// graphs, green contexts, managed memory. Others are charged exactly.
 void endEstimates(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
@@ -763,6 +795,8 @@ void endEstimates(Attacker& one) {
     one.call(cuMemUnmap, each, kPiece);
     one.call(cuMemAddressFree, each, kPiece);
   }
+  for (int i = 1; i <= kHostPlaces; ++i)
+    one.call(freeManaged, kWindow.begin + i * wire::kManagedUnit);
   for (const std::uint64_t each : objects.all(wire::HandleKind::mipmappedArray))
     one.call(cuMipmappedArrayDestroy, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::module))
