@@ -41,7 +41,10 @@ CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long 
                      Failure& failure) {
   failure.result = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (phGraphExec == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
+    const bool freesFirst = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+    return freesFirst ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (graph.embedded || graph.capturing) return CUDA_ERROR_INVALID_VALUE;
   if (graph.hasMemoryNodes() && !graph.executable.expired()) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult status = validate(graph, failure);

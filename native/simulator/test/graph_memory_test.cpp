@@ -76,6 +76,10 @@ TEST_CASE("the next launch frees memory if the flag asks for it") {
   CHECK(flags == CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   for (int i = 0; i < 3; ++i) launch(exec);
   OK(DRIVER(cuMemFree_v2)(p));
+  CUgraphExec onDevice = nullptr;
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuGraphInstantiateWithFlags)(&onDevice, graph,
+                                             flags | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
   destroy(graph, exec);
 }
 
