@@ -48,6 +48,7 @@ def own_driver():
 def drivers_of_the_host():
     directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
     ours = [f"{directory}/libcuda.so{end}" for directory in directories for end in ("", ".1")]
+    ours.append("/usr/lib/nvidia-virtual/libcuda.so")
     found = [
         os.path.join(top, file)
         for place in ("/usr", "/opt/nvidia")
@@ -73,7 +74,8 @@ def admin_socket():
 
 
 def neighbours():
-    return [name for name in os.listdir("/run/nvidia-virtual") if name != "gpu.sock"] or NOTHING
+    own = ("gpu.sock", "gpu.sock.nvml")
+    return [name for name in os.listdir("/run/nvidia-virtual") if name not in own] or NOTHING
 
 
 def change_socket():
