@@ -50,6 +50,19 @@ struct PciInfo {  // nvmlPciInfo_t
   char busId[32];
 };
 
+struct PciInfoExt {  // nvmlPciInfoExt_v1_t
+  static constexpr unsigned kVersion = 1;
+  unsigned version;
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned pciDeviceId;
+  unsigned pciSubSystemId;
+  unsigned baseClass;
+  unsigned subClass;
+  char busId[32];
+};
+
 struct Memory {  // nvmlMemory_t
   Wide total;
   Wide free;
@@ -191,6 +204,12 @@ struct SramErrors {  // nvmlEccSramErrorStatus_v1_t
   unsigned version;
   Wide counts[11];
   unsigned thresholdExceeded;
+};
+
+struct RemappedRows {  // nvmlRemappedRowsInfo_v2_t, which is not in nvml.h 13.0
+  unsigned counts[4];
+  unsigned pending;
+  unsigned failed;
 };
 
 struct RowRemapper {  // nvmlRowRemapperHistogramValues_t

@@ -19,8 +19,10 @@ long long microsecondsNow() {
 void fillField(const Gpu& gpu, FieldValue& field) {
   field.timestamp = microsecondsNow();
   field.latencyUsec = 0;
+  const std::string name = "nvmlDeviceGetFieldValues/" + std::to_string(field.fieldId) + '/' +
+                           std::to_string(field.scopeId);
   field.status =
-      writeAnswer(gpu.answers, "nvmlDeviceGetFieldValues/" + std::to_string(field.fieldId),
+      writeAnswer(gpu.answers, name,
                   {{&field.valueType, sizeof field.valueType}, {&field.value, sizeof field.value}});
 }
 

@@ -7,17 +7,19 @@ namespace nvml {
 struct FieldRange {
   unsigned first;
   unsigned last;
+  unsigned scopes;  ///< power: of the GPU, the module and the memory
 };
 
 inline constexpr FieldRange kFields[] = {
-    {1, 31},     // ECC mode and errors, retired pages
-    {74, 76},    // time below the clocks because of power, heat and sync boost
-    {82, 83},    // memory temperature, energy
-    {92, 95},    // pages to retire, PCIe replays
-    {142, 145},  // remapped rows
-    {185, 196},  // power, its limits, temperature limits
-    {226, 230},  // pending resets, PCIe atomics, recovery action
-    {269, 271},  // time below the clocks because of heat and the power brake
+    {1, 31, 1},     // ECC mode and errors, retired pages
+    {74, 76, 1},    // time below the clocks because of power, heat and sync boost
+    {82, 83, 1},    // memory temperature, energy
+    {92, 95, 1},    // pages to retire, PCIe replays
+    {142, 145, 1},  // remapped rows
+    {185, 192, 3},  // power and its limits
+    {193, 196, 1},  // temperature limits
+    {226, 230, 1},  // pending resets, PCIe atomics, recovery action
+    {269, 271, 1},  // time below the clocks because of heat and the power brake
 };
 
 }  // namespace nvml

@@ -25,9 +25,11 @@ Return constants(Device device, Value value, std::initializer_list<Value*> outs)
 
 }  // namespace
 
+/// 0 % over a period of 100 ms, as an idle GPU says.
 #define IDLE_ENGINE(call)                                                       \
   NVML_EXPORT Return call(Device device, unsigned* percent, unsigned* period) { \
-    return constants(device, 0u, {percent, period});                            \
+    const Return status = constant(device, 0u, percent);                        \
+    return status == kSuccess ? constant(device, 100'000u, period) : status;    \
   }
 IDLE_ENGINE(nvmlDeviceGetEncoderUtilization)
 IDLE_ENGINE(nvmlDeviceGetDecoderUtilization)

@@ -154,6 +154,17 @@ NVML_CALL nvmlDeviceGetPciInfo_v3(void* device, PciInfo* info) {
   });
 }
 
+NVML_CALL nvmlDeviceGetPciInfoExt(void* device, PciInfoExt* info) {
+  PciInfo known{};
+  const Return status = nvmlDeviceGetPciInfo_v3(device, &known);
+  if (status != kSuccess || info == nullptr) return status != kSuccess ? status : kInvalidArgument;
+  if (info->version != versionOf<PciInfoExt>()) return kArgumentVersionMismatch;
+  *info = {versionOf<PciInfoExt>(), 0, known.bus, 0, known.pciDeviceId,
+           known.pciSubSystemId,    3, 2,         {}};
+  std::memcpy(info->busId, known.busId, sizeof info->busId);
+  return kSuccess;
+}
+
 NVML_CALL nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
   constexpr unsigned kMemoryTemperature = 82;
   constexpr unsigned kAveragePower = 185;
@@ -162,6 +173,10 @@ NVML_CALL nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) 
     for (int i = 0; i < count; ++i) {
       FieldValue& field = values[i];
       field.valueType = 1;  // unsigned int
+      if (field.scopeId != 0) {
+        field.status = kNotSupported;
+        continue;
+      }
       field.status = kSuccess;
       field.value = 0;
       if (field.fieldId == kMemoryTemperature)

@@ -71,7 +71,7 @@ const std::string kGpu =
     "system nvmlSystemGetDriverVersion 0 3538302e31\ngpu GPU-0001\nmemory 1000 100\nbusy 42\n"
     "process 7 60 40\nprocess 8 40 2\nanswer nvmlDeviceGetName 0 4e616d65\n"
     "answer nvmlDeviceGetClockInfo/1 0 59010000\nanswer nvmlDeviceGetEccMode 0 0100000000000000\n"
-    "answer nvmlDeviceGetSerial 999 \nanswer nvmlDeviceGetFieldValues/82 0 "
+    "answer nvmlDeviceGetSerial 999 \nanswer nvmlDeviceGetFieldValues/82/0 0 "
     "010000002900000000000000\n";
 
 Device first() {
@@ -139,10 +139,11 @@ TEST_CASE("answers of the GPU are passed on, with their errors") {
   CHECK(nvmlDeviceGetEccMode(device, &current, &pending) == kSuccess);
   CHECK(current == 1);
   CHECK(pending == 0);
-  FieldValue fields[2] = {{.fieldId = 82}, {.fieldId = 138}};
-  CHECK(nvmlDeviceGetFieldValues(device, 2, fields) == kSuccess);
+  FieldValue fields[3] = {{.fieldId = 82}, {.fieldId = 138}, {.fieldId = 82, .scopeId = 1}};
+  CHECK(nvmlDeviceGetFieldValues(device, 3, fields) == kSuccess);
   CHECK(fields[0].value == 41);
   CHECK(fields[1].status == kNotSupported);
+  CHECK(fields[2].status == kNotSupported);
   CHECK(nvmlSystemGetDriverVersion(text, sizeof text) == kSuccess);
   CHECK(std::string(text) == "580.1");
 }

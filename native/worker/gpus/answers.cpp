@@ -24,11 +24,11 @@ std::string textOf(Return status, const void* bytes, std::size_t count) {
   return text;
 }
 
+/// Zeros, also between the members, and the version of a struct that has one.
 template <class Value>
-Value initial() {
-  Value value{};
+void clear(Value& value) {
+  std::memset(static_cast<void*>(&value), 0, sizeof value);
   if constexpr (requires { Value::kVersion; }) value.version = versionOf<Value>();
-  return value;
 }
 
 /// Asks call(device, keys..., Results*...) and adds the bytes of the results.
@@ -36,10 +36,11 @@ template <class... Results, class... Keys>
 void add(JsonObject& answers, void* library, Device device, const char* call, Keys... keys) {
   Return (*function)(Device, Keys..., Results * ...) = nullptr;
   if (!find(library, call, function)) return;
-  std::tuple<Results...> results{initial<Results>()...};
+  std::tuple<Results...> results;
   std::string bytes;
   const Return status = std::apply(
       [&](Results&... each) {
+        (clear(each), ...);
         const Return answered = function(device, keys..., &each...);
         (bytes.append(reinterpret_cast<const char*>(&each), sizeof each), ...);
         return answered;
@@ -126,7 +127,8 @@ JsonObject NvmlAnswers::system() const {
     answers.add("nvmlSystemGetCudaDriverVersion_v2", textOf(kSuccess, &number, sizeof number));
   }
   Return (*branch)(DriverBranch*, unsigned) = nullptr;
-  auto found = initial<DriverBranch>();
+  DriverBranch found;
+  clear(found);
   if (find(library_, "nvmlSystemGetDriverBranch", branch) &&
       branch(&found, sizeof found.branch) == kSuccess)
     answers.add("nvmlSystemGetDriverBranch",
@@ -152,8 +154,9 @@ void NvmlAnswers::addFields(JsonObject& answers, Device device) const {
   Return (*function)(Device, int, FieldValue*) = nullptr;
   if (!find(library_, "nvmlDeviceGetFieldValues", function)) return;
   std::vector<FieldValue> fields;
-  for (const auto& [first, last] : kFields) {
-    for (unsigned id = first; id <= last; ++id) fields.push_back({.fieldId = id});
+  for (const FieldRange& range : kFields) {
+    for (unsigned i = 0; i < (range.last - range.first + 1) * range.scopes; ++i)
+      fields.push_back({.fieldId = range.first + i / range.scopes, .scopeId = i % range.scopes});
   }
   if (function(device, static_cast<int>(fields.size()), fields.data()) != kSuccess) return;
   for (const FieldValue& field : fields) {
@@ -161,7 +164,8 @@ void NvmlAnswers::addFields(JsonObject& answers, Device device) const {
     std::memcpy(bytes, &field.valueType, sizeof field.valueType);
     std::memcpy(bytes + sizeof field.valueType, &field.value, sizeof field.value);
     if (field.status != kNotSupported)
-      answers.add("nvmlDeviceGetFieldValues/" + std::to_string(field.fieldId),
+      answers.add("nvmlDeviceGetFieldValues/" + std::to_string(field.fieldId) + '/' +
+                      std::to_string(field.scopeId),
                   textOf(field.status, bytes, sizeof bytes));
   }
 }
