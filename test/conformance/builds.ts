@@ -8,6 +8,8 @@ export interface Build {
   readonly files: readonly string[];
   readonly hash: string;
   readonly memory: string | null;
+  /** `--managed-memory` of gpu-proxy. */
+  readonly managed: string | null;
   /** How many simulated GPUs it gets. */
   readonly gpus: number;
   readonly unordered: string | null;

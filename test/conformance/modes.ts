@@ -43,10 +43,21 @@ export function commandFor(
   const env = environment(path.join(directory, 'lib'), column.synchronous);
   if (column.mode === 'native') return { command: binary, args: [], env };
   const memory = build.memory === null ? [] : ['--memory', build.memory];
+  const managed = build.managed === null ? [] : ['--managed-memory', build.managed];
   const traced = trace === undefined ? [] : ['--trace', trace];
   return {
     command: process.execPath,
-    args: [GPU_PROXY, 'run', '--backend', column.mode, ...memory, ...traced, '--', binary],
+    args: [
+      GPU_PROXY,
+      'run',
+      '--backend',
+      column.mode,
+      ...memory,
+      ...managed,
+      ...traced,
+      '--',
+      binary,
+    ],
     env: { ...env, NVIDIA_VIRTUAL_SIMULATED_GPUS: String(build.gpus) },
   };
 }

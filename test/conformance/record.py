@@ -15,6 +15,7 @@ A build is a line in the first file of a program, `// conformance: KEY=VALUE...`
   flags="..."        flags of the compiler
   files=b.cu         further source files
   memory=64MiB       the quota under which the product runs it
+  managed=moves      managed memory moves to the GPU; without root it stays in host memory
   gpus=2             how many simulated GPUs it gets; on a machine with fewer, it says so and ends
   unordered=PREFIX   consecutive lines that begin with PREFIX are sorted before they are compared,
                      because CUDA leaves their order open
@@ -76,6 +77,7 @@ def builds():
                 'flags',
                 'files',
                 'memory',
+                'managed',
                 'gpus',
                 'unordered',
                 'alone',
@@ -95,6 +97,7 @@ def builds():
                     'flags': flags,
                     'hash': hash_of(sources_of(files), flags),
                     'memory': words.get('memory'),
+                    'managed': words.get('managed'),
                     'gpus': int(words.get('gpus', 1)),
                     'unordered': words.get('unordered'),
                     'alone': 'alone' in words,

@@ -1,6 +1,7 @@
 // Managed memory that kernels and the program use in turns: single values, system calls that read
 // and write it, copies that name it as host memory, prefetches both ways, and a forked child.
 // conformance: judges=itself
+// conformance: build=moves managed=moves judges=itself
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
