@@ -54,8 +54,9 @@ struct Mailbox {
   // Written by the arbiter.
   alignas(64) std::atomic<std::uint32_t> grant;  ///< the grant word, a futex
   std::atomic<std::uint32_t> queueNanoseconds;   ///< maximum queued work in a window
-  std::atomic<std::uint64_t> expected;  ///< when the grant is expected to change next; 0: unknown
-  std::uint32_t reserved;               ///< written by workers of former versions
+  /// when the grant is expected to change next, or a window may end at a pause; 0: unknown
+  std::atomic<std::uint64_t> expected;
+  std::uint32_t reserved;  ///< written by workers of former versions
   std::atomic<std::uint32_t>
       outranks;  ///< 1: allocations that must yield to this one share its GPUs
   std::atomic<std::uint32_t>
@@ -70,7 +71,7 @@ struct Mailbox {
   /// it
   std::atomic<std::uint32_t> overdue;
 
-  // Written by the worker. After all but the last three, it sends a byte over its connection.
+  // Written by the worker. After all but the last four, it sends a byte over its connection.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for a change of the grant
   std::atomic<std::uint32_t>
       drained;  ///< the grant word under which no work of the worker runs any more
@@ -82,6 +83,7 @@ struct Mailbox {
   std::atomic<Pace> pace;  ///< of the last window; written before `drained`
   /// behind a closed gate: contexts with unfinished work, on the GPU with most of them; 0: unknown
   std::atomic<std::uint32_t> busyContexts;
+  std::atomic<std::uint64_t> submittedAt;  ///< when work was last submitted in a window
 };
 static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -89,7 +91,11 @@ static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is
 /// more than the gap, because a context switch takes some 0.1 ms.
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 
-/// The same, while threads that waited at the gate have not entered yet.
+/// A shorter gap is no pause. Tenants that all pause often hand over when nothing was submitted for
+/// so long: the program waits then, and the rest of its work hides the handover.
+inline constexpr std::uint64_t kPauseNanoseconds = 20'000;
+
+/// Like kGapNanoseconds, while threads that waited at the gate have not entered yet.
 inline constexpr std::uint64_t kLateNanoseconds = 2'000'000;
 
 /// Duration of a wake-up. A thread that waits for a handover spins for this time before it, because

@@ -135,6 +135,7 @@ void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
   bool drained = true, waits = false, idle = true, unused = true;
   Pace pace = Pace::unknown;
+  const bool yields = schedule_.yieldsAtPause(id, now);
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr || worker.allocation != id) continue;
     const Mailbox& said = *worker.mailbox;
@@ -147,9 +148,12 @@ void Node::observe(const std::string& id, Time now) {
     unused = unused && said.standby.load(std::memory_order_relaxed) != 0 && since > 0;
     // Threads that waited at the gate may not be awake yet. On a loaded machine that takes longer
     // than the gap.
-    const Time gap = static_cast<Time>(
-        said.wants.load(std::memory_order_relaxed) != 0 ? kLateNanoseconds : kGapNanoseconds);
-    idle = idle && since > 0 && now - std::max(since, worker.told) >= gap;
+    const bool late = said.wants.load(std::memory_order_relaxed) != 0;
+    const Time gap = static_cast<Time>(late ? kLateNanoseconds : kGapNanoseconds);
+    const auto last = static_cast<Time>(said.submittedAt.load(std::memory_order_relaxed));
+    const bool rests = yields && !late && last > 0 &&
+                       now - std::max(last, worker.told) >= static_cast<Time>(kPauseNanoseconds);
+    idle = idle && (rests || (since > 0 && now - std::max(since, worker.told) >= gap));
     schedule_.recorded(
         id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0,
                              now));

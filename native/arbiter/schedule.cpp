@@ -186,6 +186,7 @@ bool Schedule::keptForRecords(Allocation& holder, Time now) const {
 void Schedule::renew(Allocation& holder, Time now) {
   holder.end = now + std::min(windowOf(holder), tokensLast(holder));
   holder.leastEnd = std::min(holder.end, now + leastWindowOf(holder));
+  holder.pauseFrom = now + std::min(untilPause(holder), kNever / 2);
   holder.extended = false;
   ++holder.use.windows;
 }
@@ -309,12 +310,29 @@ Time Schedule::expected(const std::string& id) const {
   Time at = 0;
   for (const auto& [otherId, other] : allocations_) {
     if (&other == &a || !overlaps(a, other)) continue;
-    if (a.stage == Stage::window && waits(other)) return a.end;
+    if (a.stage == Stage::window && waits(other)) return endOf(a);
     if (!waits(a)) continue;
     if (waits(other) && before(other, a)) return 0;
-    if (holds(other)) at = std::max(at, other.stage == Stage::window ? other.end : settled_);
+    if (holds(other)) at = std::max(at, other.stage == Stage::window ? endOf(other) : settled_);
   }
   return at;
+}
+
+/// When the window is expected to end while another allocation waits.
+Time Schedule::endOf(const Allocation& a) { return std::min(a.end, a.pauseFrom); }
+
+/// Shares stay exact: nobody whose virtual time is ahead gets the rest of a window.
+bool Schedule::yieldsAtPause(const std::string& id, Time now) {
+  settle(now);
+  const auto found = allocations_.find(id);
+  if (found == allocations_.end()) return false;
+  const Allocation& a = found->second;
+  return a.stage == Stage::window && now >= a.pauseFrom &&
+         std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+           const Allocation& other = entry.second;
+           return &other != &a && waits(other) && overlaps(other, a) &&
+                  levelOf(other) <= levelOf(a);
+         });
 }
 
 /// Work that is held back must fit in afterwards. So the limit is half of the time between the last
@@ -343,7 +361,7 @@ bool Schedule::isHandingOver(Time now) const {
     if (a.stage == Stage::standby)
       return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
     if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
-    return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) &&
+    return a.stage == Stage::window && endOf(a) - now < static_cast<Time>(kWakeUpNanoseconds) &&
            wanted(a);
   });
 }
@@ -421,7 +439,8 @@ Time Schedule::nextChange(const Allocation& a, Time now) const {
   Time alone = now;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other)) continue;
-    if (waits(other)) next = std::min(next, std::max(a.end, now + 1));
+    if (waits(other))
+      next = std::min(next, std::max(now < a.pauseFrom ? endOf(a) : a.end, now + 1));
     const Time within =
         other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
     if (!hadDemand(other, within, now)) continue;

@@ -29,6 +29,9 @@ struct Timing {
   /// if pauses are rare: windows in a turn of all allocations, and the most of them for one
   int round = 6, longer = 3;
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
+  /// if all competitors pause often: a turn of all in which each may lose its window at a pause,
+  /// and the least time after which it may
+  Time pausingTurn = 3'850 * kMicrosecond, shortestPausing = 1'375 * kMicrosecond;
   /// maximum drain time after a window; shortened if drains often time out
   Time drain = 4 * kMillisecond;
   /// drain time before a higher priority; zero, because the queue beside it is shorter than a
@@ -119,8 +122,10 @@ class Schedule {
   Time deadline() const { return deadline_; }
 
   /// When the allocation's grant is expected to change: the end of its window, if another waits, or
-  /// of the window that it waits for. 0: unknown.
+  /// of the window that it waits for. Windows that end at a pause: from when on. 0: unknown.
   Time expected(const std::string& id) const;
+  /// Whether its window may end at a pause now.
+  bool yieldsAtPause(const std::string& id, Time now);
   /// Time to keep free for an idle allocation of higher priority with periodic work.
   Reservation reservation(const std::string& id) const;
   /// Whether a handover is near, or in progress: a window with a waiter is about to end, or is
@@ -170,11 +175,12 @@ class Schedule {
     int contexts = 1;       ///< contexts with running work
     Time overrun = 0;       ///< time since its gate closed during which others wanted its GPUs
     Time leastEnd = 0;      ///< end of the window if a tenant that pauses waits
+    Time pauseFrom = 0;     ///< from then on the window ends at a pause, if another waits
     Time uncounted = 0;     ///< start of the time behind its open gate that is not counted yet
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains that timed out, minus those since that did not
-    int steady = 0;   ///< windows without a pause, minus twice those with one
+    int steady = 0;   ///< windows without a pause, minus twice those with one; bounded
     Time tokens = 0;  ///< of a fixed share: time left to use
     Rhythm rhythm;
     TimeUse use;
@@ -199,6 +205,9 @@ class Schedule {
   Time leastWindowOf(const Allocation& a) const;
   Time windowOf(const Allocation& a) const;
   static bool seldomPauses(const Allocation& a);
+  static bool oftenPauses(const Allocation& a);
+  Time untilPause(const Allocation& a) const;
+  static Time endOf(const Allocation& a);
   Time levelOf(const Allocation& a) const;
   bool mayWaitForItself(const Allocation& a) const;
   bool before(const Allocation& a, const Allocation& b) const;

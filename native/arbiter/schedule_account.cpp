@@ -13,8 +13,9 @@ constexpr Time kPercent = 100;
 /// Number of drains in vain after which the next one is not waited for.
 constexpr int kMostInVain = 4;
 /// kHabit: windows without a pause after which pauses count as rare. kMostSteady: maximum count.
-/// kPerPause: what a window with a pause subtracts.
-constexpr int kHabit = 2, kMostSteady = 4, kPerPause = 2;
+/// kPerPause: what a window with a pause subtracts. kPausing: minimum count, and below 0 pauses
+/// count as frequent.
+constexpr int kHabit = 2, kMostSteady = 4, kPerPause = 2, kPausing = -2;
 
 }  // namespace
 
@@ -62,10 +63,11 @@ void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
 
 void Schedule::learnPace(Allocation& a, Pace pace) {
   if (pace == Pace::steady) a.steady = std::min(a.steady + 1, kMostSteady);
-  if (pace == Pace::pausing) a.steady = std::max(a.steady - kPerPause, 0);
+  if (pace == Pace::pausing) a.steady = std::max(a.steady - kPerPause, kPausing);
 }
 
 bool Schedule::seldomPauses(const Allocation& a) { return a.steady >= kHabit; }
+bool Schedule::oftenPauses(const Allocation& a) { return a.steady < 0; }
 
 /// Drain timeout. It halves after each drain that timed out, and is 0 in the end; then the hardware
 /// slices between the two.
@@ -131,6 +133,21 @@ Time Schedule::windowOf(const Allocation& a) const {
   if (!steady) return least;
   return std::clamp(timing_.round * least * a.terms.weight / weights, least,
                     std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
+}
+
+/// Time after which a window ends at the next pause. If all competitors pause often, somebody waits
+/// for each answer, and a window that ends at a pause costs hardly more than the pause. A different
+/// priority has its own rules.
+Time Schedule::untilPause(const Allocation& a) const {
+  int competitors = 1;
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_))
+      continue;
+    if (!oftenPauses(other) || other.terms.priority != a.terms.priority) return kNever;
+    ++competitors;
+  }
+  if (!oftenPauses(a)) return kNever;
+  return std::max(timing_.pausingTurn / competitors, timing_.shortestPausing);
 }
 
 /// How far its virtual time is ahead of the minimum on any of its GPUs, in steps of `level`. Turns

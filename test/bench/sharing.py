@@ -601,7 +601,7 @@ SCENARIOS = {
     'four of 200 us': ([saturate(200, 25)] * 4, total(0.97)),
     'four of 2 ms': ([saturate(2000, 25)] * 4, total(0.97)),
     'two decoders': ([decode(50)] * 2, total(0.95)),
-    'four decoders': ([decode(25)] * 4, total(0.95)),
+    'four decoders': ([decode(25)] * 4, total(0.92)),
     'decoder and batch': ([decode(50), saturate(600, 50)], halves(5)),
     'copies and compute': (
         [{'mode': 'copy', 'options': share(50)}, saturate(600, 50)],

@@ -392,6 +392,40 @@ TEST_CASE("tenants that seldom pause have longer windows") {
   }
 }
 
+TEST_CASE("tenants that all pause often hand over at a pause") {
+  const auto play = [](const std::vector<int>& weights) {
+    std::vector<Tenant> tenants;
+    for (const int weight : weights) {
+      const auto id = static_cast<char>('a' + tenants.size());
+      tenants.push_back(decoder(std::string(1, id), terms(weight)));
+    }
+    Simulation simulation(std::move(tenants));
+    simulation.run(100 * kMillisecond);  // until the pauses are known
+    for (Tenant& t : simulation.tenants) t.longestWait = 0;
+    simulation.run(kPlayed);
+    return simulation;
+  };
+  const Timing timing;
+  const Time round = 240 * kMicrosecond;
+  for (const int count : {2, 4}) {
+    const Time least = std::max(timing.pausingTurn / count, timing.shortestPausing);
+    const std::vector<int> weights(static_cast<std::size_t>(count), 100 / count);
+    const Simulation decoders = play(weights);
+    CHECK(worked(decoders) > kPlayed * 74 / 100);  // alone: three quarters
+    for (const Tenant& t : decoders.tenants) {
+      CHECK(t.longestWait < (count - 1) * (least + round));
+      CHECK(decoders.share(t.id) == near(100 / count, 1));
+    }
+  }
+  Simulation unlike = play({25, 75});
+  CHECK(unlike.share("a") == near(25, 1));
+  CHECK(unlike["a"].longestWait < 3 * timing.pausingTurn);
+  // Beside a batch job, windows are as long as ever.
+  Simulation mixed({decoder("a", terms(50)), batch("b", terms(50))});
+  mixed.run(kPlayed);
+  CHECK(mixed.schedule.use("a").windows <= static_cast<std::uint64_t>(kPlayed / timing.window));
+}
+
 TEST_CASE("a gang has all of its GPUs at the same time") {
   const std::vector<std::string> both{"first", "second"};
   Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)),

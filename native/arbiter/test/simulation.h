@@ -27,13 +27,14 @@ struct Tenant {
   Time onDevice = 0;  ///< work that was submitted and has not run
   Time done = 0;      ///< work that has run
   Time idleSince = 0;
+  Time granted = 0;  ///< when its window began
   Time nextRound = 0;
   Time roundWaits = -1;  ///< since when the round stands at the gate
   Time longestWait = 0;
   Time roundBegan = 0, longestRound = 0;  ///< from its submission to its end
   Reservation reservation;
   Pace pace = Pace::unknown;
-  bool saidWaiting = false, saidDrained = true;
+  bool saidWaiting = false, saidDrained = true, saidIdle = false;
 };
 
 class Simulation {
@@ -88,7 +89,7 @@ class Simulation {
       if (order.grant == Grant::closed)
         t.saidDrained = false;
       else
-        t.saidWaiting = false;
+        t.saidWaiting = t.saidIdle = false, t.granted = now;
     }
     for (Tenant& t : tenants) t.reservation = schedule.reservation(t.id);
   }
@@ -112,8 +113,7 @@ class Simulation {
     t.roundWaits = -1;
     if (t.pace == Pace::unknown && order.grant == Grant::window) t.pace = Pace::steady;
     const bool begins = order.standby;
-    if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds))
-      schedule.setDemand(t.id, Demand::busy, now);
+    if (std::exchange(t.saidIdle, false) || begins) schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
     if (t.think == 0)
       while (t.onDevice < limit && !isReserved(t)) t.onDevice += t.kernel;
@@ -148,18 +148,29 @@ class Simulation {
     t.longestRound = std::max(t.longestRound, now + kStep - t.roundBegan);
   }
 
+  /// Whether it has submitted all of its round, and its window may end.
+  bool pauses(const Tenant& t, Grant grant) {
+    return t.think > 0 && !t.saidIdle && grant == Grant::window &&
+           now - std::max(t.roundBegan, t.granted) >= static_cast<Time>(kPauseNanoseconds) &&
+           schedule.yieldsAtPause(t.id, now);
+  }
+
   bool answer(Tenant& t) {
     const Grant grant = schedule.order(t.id).grant;
+    if (pauses(t, grant)) {
+      schedule.setDemand(t.id, Demand::none, now);
+      return t.saidIdle = true;
+    }
     if (t.onDevice > 0) return false;
     if (grant == Grant::closed && !t.saidDrained) {
       schedule.drained(t.id, std::exchange(t.pace, Pace::unknown), now);
       return t.saidDrained = true;
     }
-    if (grant == Grant::window && now - t.idleSince == static_cast<Time>(kGapNanoseconds)) {
-      schedule.setDemand(t.id, Demand::none, now);
-      return true;
-    }
-    return false;
+    if (t.saidIdle || grant != Grant::window ||
+        now - std::max(t.idleSince, t.granted) < static_cast<Time>(kGapNanoseconds))
+      return false;
+    schedule.setDemand(t.id, Demand::none, now);
+    return t.saidIdle = true;
   }
 };
 

@@ -260,6 +260,7 @@ void Gate::enter(Pass& pass, Clock came, Clock now) {
   pass.perThread_ = pass.stream_ == CU_STREAM_PER_THREAD;
   pass.begin_ = now;
   freeMarkers_.store(kFreeMarkers, std::memory_order_relaxed);
+  link_.mailbox().submittedAt.store(now, std::memory_order_relaxed);
   if (pauses_.idleSince() != 0) {
     pauses_.workCame(came);
     link_.mailbox().idleSince.store(0, std::memory_order_release);

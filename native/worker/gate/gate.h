@@ -127,6 +127,7 @@ class Gate {
   Clock watch();
   Clock watchOpen(std::unique_lock<std::mutex>& lock);
   Clock watchWindow(Clock now);
+  void tellPause(Clock now);
   Clock watchClosed(std::uint32_t word, Clock now, bool inside);
   void become(std::uint32_t word);
   void look(std::unique_lock<std::mutex>& lock);
@@ -172,6 +173,7 @@ class Gate {
   Clock closedSince_ = 0;
   Pauses pauses_;  ///< of this window, or of the last one
   bool toldIdle_ = false;
+  Clock toldPause_ = 0;    ///< the last submission before the pause that was reported last
   Clock asleepUntil_ = 0;  ///< of the gate's thread
   std::minstd_rand random_;
   Sampling sampling_;  ///< behind an open gate

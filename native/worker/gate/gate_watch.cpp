@@ -160,6 +160,7 @@ void Gate::become(std::uint32_t word) {
 
 Gate::Clock Gate::watchWindow(Clock now) {
   room_.notify_all();
+  tellPause(now);
   // Random, so that it does not follow a program's period: else a program that pauses at each
   // answer would never be seen idle.
   if (!backlogs_.empty() || someoneInside())
@@ -170,10 +171,21 @@ Gate::Clock Gate::watchWindow(Clock now) {
     toldIdle_ = false;
   }
   const Clock told = pauses_.idleSince() + arbiter::kGapNanoseconds;
-  if (now < told) return told - now;
+  if (now < told) return isAboutToClose(now) ? 0 : told - now;
   if (!toldIdle_) link_.poke();
   toldIdle_ = true;
   return kForEver;
+}
+
+/// From the expected end of the window on, reports once that the program pauses.
+void Gate::tellPause(Clock now) {
+  const Clock expected = link_.mailbox().expected.load(std::memory_order_relaxed);
+  const Clock last = link_.mailbox().submittedAt.load(std::memory_order_relaxed);
+  if (expected == 0 || now < std::max(expected, last + arbiter::kPauseNanoseconds) ||
+      toldPause_ == last)
+    return;
+  toldPause_ = last;
+  link_.poke();
 }
 
 Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {

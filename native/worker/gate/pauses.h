@@ -11,9 +11,6 @@ namespace worker {
 /// Nanoseconds.
 class Pauses {
  public:
-  /// A longer gap between two pieces of work counts as a pause.
-  static constexpr std::uint64_t kShortest = 20'000;
-
   /// When the work ended; 0: work runs.
   std::uint64_t idleSince() const { return idleSince_; }
   void workEnded(std::uint64_t now) { idleSince_ = now; }
@@ -28,7 +25,7 @@ class Pauses {
 
   /// Of this window, if the next work comes at `then`, or no more work comes.
   arbiter::Pace paceUntil(std::uint64_t then) const {
-    const bool paused = idleSince_ != 0 && then >= idleSince_ + kShortest;
+    const bool paused = idleSince_ != 0 && then >= idleSince_ + arbiter::kPauseNanoseconds;
     return paused && pace_ == arbiter::Pace::steady ? arbiter::Pace::pausing : pace_;
   }
 

@@ -28,7 +28,7 @@ TEST_CASE("a window without work has no pace") {
 
 TEST_CASE("a long gap between two pieces of work is a pause") {
   Pauses pauses = afterFirstWork();
-  pauses.workCame(kStart + 1 + Pauses::kShortest);
+  pauses.workCame(kStart + 1 + arbiter::kPauseNanoseconds);
   CHECK(pauses.idleSince() == 0);
   CHECK(pauses.paceUntil(2 * kStart) == Pace::pausing);
   pauses.workEnded(2 * kStart);
@@ -38,14 +38,14 @@ TEST_CASE("a long gap between two pieces of work is a pause") {
 
 TEST_CASE("a short gap is no pause") {
   Pauses pauses = afterFirstWork();
-  pauses.workCame(kStart + Pauses::kShortest);
+  pauses.workCame(kStart + arbiter::kPauseNanoseconds);
   CHECK(pauses.paceUntil(2 * kStart) == Pace::steady);
 }
 
 TEST_CASE("a window that ends without more work ends in a pause") {
   const Pauses pauses = afterFirstWork();
-  CHECK(pauses.paceUntil(kStart + Pauses::kShortest) == Pace::steady);
-  CHECK(pauses.paceUntil(kStart + 1 + Pauses::kShortest) == Pace::pausing);
+  CHECK(pauses.paceUntil(kStart + arbiter::kPauseNanoseconds) == Pace::steady);
+  CHECK(pauses.paceUntil(kStart + 1 + arbiter::kPauseNanoseconds) == Pace::pausing);
 }
 
 TEST_CASE("the gap before the first work of a window is no pause") {
