@@ -7,7 +7,7 @@ Needs python3, a C compiler and nvcc, nothing else.
   record.py build DIR            compiles all of them into DIR
   record.py record DIR OUT.tar   compiles into DIR, runs each on the GPU of this machine through a
                                  pipe, and writes an archive (unpack it into
-                                 test/conformance/recordings)
+                                 test/conformance/recordings); --only NAME,... for some of them
 
 A build is a line in the first file of a program, `// conformance: KEY=VALUE...`. Keys are optional:
 
@@ -181,11 +181,11 @@ def compile_one(build, directory, nvcc, libraries):
     return binary, None
 
 
-def compile_all(directory):
+def compile_all(directory, only=None):
     directory.mkdir(parents=True, exist_ok=True)
     nvcc = find_nvcc()
     libraries = prepare_libraries(directory, nvcc)
-    everything = builds()
+    everything = [build for build in builds() if not only or build['name'] in only]
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 2)) as pool:
         outcomes = list(
             pool.map(lambda build: compile_one(build, directory, nvcc, libraries), everything)
@@ -263,8 +263,8 @@ def recording(build, outcome, facts):
     )
 
 
-def record(directory, archive):
-    everything, failed, runtime = compile_all(directory)
+def record(directory, archive, only):
+    everything, failed, runtime = compile_all(directory, only)
     facts = gpu_facts()
     with tarfile.open(archive, 'w') as tar:
         for build in everything:
@@ -301,13 +301,14 @@ def main():
     recorder = commands.add_parser('record')
     recorder.add_argument('directory', type=Path)
     recorder.add_argument('archive', type=Path)
+    recorder.add_argument('--only', type=lambda names: names.split(','))
     arguments = parser.parse_args()
     if arguments.command == 'list':
         print(json.dumps(builds(), indent=1))
     elif arguments.command == 'build':
         sys.exit(compile_all(arguments.directory.resolve())[1])
     else:
-        sys.exit(record(arguments.directory.resolve(), arguments.archive))
+        sys.exit(record(arguments.directory.resolve(), arguments.archive, arguments.only))
 
 
 if __name__ == '__main__':
