@@ -61,7 +61,6 @@ DRIVER_CALL cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     const CUresult status = findContext(peerContext, peer);
     if (status != CUDA_SUCCESS) return status;
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (peer == &context) return CUDA_ERROR_INVALID_CONTEXT;
     if (&peer->device == &context.device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     bool added = false;
     Allocations::all().changeAccess([&] { added = context.peers.insert(peer).second; });
