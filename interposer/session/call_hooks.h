@@ -15,7 +15,7 @@ struct CallHooks {
 
 inline std::atomic<const CallHooks*> callHooks{nullptr};
 
-/// Runs before a call that submits a kernel, copy or memset. Null while the program holds no pages
+/// Runs before a call that submits work for the GPU. Null while the program holds no pages
 /// of managed memory that moves.
 inline std::atomic<void (*)()> beforeWork{nullptr};
 
