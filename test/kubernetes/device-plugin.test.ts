@@ -139,7 +139,8 @@ test('slots do not need the API server, which is informed when it is back', asyn
   const plugin = node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();
   await offered(10);
-  expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(5);
+  const { mounts } = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  expect(mounts.map(({ containerPath }) => containerPath)).toContain('/run/nvidia-virtual');
   await eventually(() =>
     expect(plugin.said('The annotation and events of node node-1 cannot be written')).toBe(true),
   );

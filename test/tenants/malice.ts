@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { environmentFor } from '../cuda-program.js';
-import { pause, residentMemory, until } from '../processes.js';
+import { childrenOf, pause, processesWith, residentMemory, until } from '../processes.js';
 import type { TestNode } from './node.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Tenant } from './tenant.js';
@@ -19,6 +19,9 @@ const LOOK_MS = 1500;
 const WORKER_MEMORY = 96 * MIB;
 /** Of a session's report: it has a few hundred names. */
 const REPORT = 256 * 1024;
+/** Processes of the proxy for the second check, and for what programs see of NVML. */
+const NVML_READERS = 2;
+const readsNvml = () => processesWith('\0--processes\0');
 /** Sessions of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
@@ -57,6 +60,10 @@ export const malice: Case = {
     ] as const;
     const parties: Parties = { good, bad, busy };
     tally.judge('tenants that behave well', await goOn(good));
+    // Their pipes count as open files of the proxy.
+    const readers = () => childrenOf(node.pid).filter((pid) => readsNvml().includes(pid));
+    await until(() => readers().length === NVML_READERS);
+    tally.judge('what reads NVML', readers().length === NVML_READERS ? [] : [String(readers())]);
     console.log(
       'what two tenants keep beside malice, of what they have beside the same load without malice:',
     );
