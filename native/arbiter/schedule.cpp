@@ -331,7 +331,7 @@ bool Schedule::yieldsAtPause(const std::string& id, Time now) {
          std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
            const Allocation& other = entry.second;
            return &other != &a && waits(other) && overlaps(other, a) &&
-                  levelOf(other) <= levelOf(a);
+                  other.terms.priority == a.terms.priority && levelOf(other) <= levelOf(a);
          });
 }
 
@@ -361,8 +361,10 @@ bool Schedule::isHandingOver(Time now) const {
     if (a.stage == Stage::standby)
       return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
     if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
-    return a.stage == Stage::window && endOf(a) - now < static_cast<Time>(kWakeUpNanoseconds) &&
-           wanted(a);
+    if (a.stage != Stage::window || !wanted(a)) return false;
+    constexpr Time kBefore = kWakeUpNanoseconds, kAfter = kGapNanoseconds;
+    // A pause that does not come soon is awaited asleep.
+    return a.end - now < kBefore || (a.pauseFrom - now < kBefore && now - a.pauseFrom < kAfter);
   });
 }
 

@@ -247,7 +247,7 @@ bool Gate::someoneInside() const {
 
 bool Gate::isAboutToClose(Clock now) const {
   const Clock expected = link_.mailbox().expected.load(std::memory_order_relaxed);
-  return wire::hasProcessorsForSpinning() && now < expected + kPatience &&
+  return wire::hasProcessorsForSpinning() && now < expected + arbiter::kGapNanoseconds &&
          now + arbiter::kWakeUpNanoseconds >= expected;
 }
 
