@@ -30,7 +30,7 @@ class InContext {
  public:
   InContext(Thread& thread, CUcontext context)
       : driver_(thread.driver),
-        relaxed_(thread.driver, thread.session.captures),
+        relaxed_(thread.driver),
         status_(context == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED
                                    : thread.driver.cuCtxPushCurrent_v2(context)) {}
   ~InContext() {

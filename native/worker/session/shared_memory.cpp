@@ -110,7 +110,7 @@ bool SharedMemory::mapAside(std::uint64_t address, std::uint64_t bytes, std::byt
   const std::lock_guard lock(mutex_);
   void* const at = reinterpret_cast<void*>(address);
   if (mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) return false;
-  mapped_[address] = {.bytes = bytes, .writable = true};
+  mapped_[address] = {.bytes = bytes, .writable = true, .managed = true};
   return true;
 }
 
@@ -123,7 +123,7 @@ SharedMemory::Mapping* SharedMemory::find(std::uint64_t address) {
 bool SharedMemory::claim(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   Mapping* mapping = find(address);
-  return mapping != nullptr && !std::exchange(mapping->claimed, true);
+  return mapping != nullptr && !mapping->managed && !std::exchange(mapping->claimed, true);
 }
 
 void SharedMemory::keep(std::uint64_t address) {

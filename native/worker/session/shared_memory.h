@@ -107,6 +107,7 @@ class SharedMemory {
     bool writable = false;
     CUcontext context = nullptr;
     bool claimed = false;
+    bool managed = false;  ///< never to be claimed: its bytes belong to the managed memory
   };
 
   struct Mapped {

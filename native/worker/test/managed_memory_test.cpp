@@ -107,6 +107,8 @@ TEST_CASE_FIXTURE(Fixture, "memory without quota is shared where the program has
   CHECK(session.driver.cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(inFile() == "goves");
   CHECK(toGpu({kAddress, kAddress + 1}) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(frames.call(CallNumber::cuMemFreeHost, kAddress).status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(figures.pinned.load() == kBytes);
   CHECK(frames.call(CallNumber::freeManaged, kAddress).status == CUDA_SUCCESS);
   CHECK(quota.used() == kLimit - kMiB);
 }
