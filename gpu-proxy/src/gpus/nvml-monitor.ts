@@ -92,6 +92,7 @@ export class NvmlMonitor<Reading> {
     if (this.#process || this.#retry.pending) return;
     if (this.#library === undefined || !existsSync(launcher.seen(this.#library))) {
       this.#options.failed?.();
+      if (this.#library !== undefined) this.#retry.schedule();
       return;
     }
     const { simulatedState } = this.#options.backend;

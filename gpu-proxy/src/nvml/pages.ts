@@ -1,4 +1,4 @@
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { systemReason } from '@nvidia-virtual/service/errors';
 import { innermostPid } from '@nvidia-virtual/service/process-table';
 import type { Allocation } from '../allocations/allocation.js';
@@ -148,8 +148,13 @@ function pageOf({ socketPath }: Allocation): string {
 /** Replaces the file atomically. Follows no link: other users may write to the directory. */
 function replace(file: string, text: string): void {
   const unfinished = `${file}.new`;
-  rmSync(unfinished, { force: true });
-  writeFileSync(unfinished, text, { flag: 'wx' });
-  chmodSync(unfinished, 0o644);
+  rmSync(unfinished, { force: true, recursive: true });
+  const descriptor = openSync(unfinished, 'wx', 0o644);
+  try {
+    writeFileSync(descriptor, text);
+    fchmodSync(descriptor, 0o644); // whatever the umask
+  } finally {
+    closeSync(descriptor);
+  }
   renameSync(unfinished, file);
 }

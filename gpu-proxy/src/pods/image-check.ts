@@ -87,8 +87,9 @@ export class ImageCheck {
       const maps = await readMaps(pid).catch(() => '');
       const { driver, musl } = parseMaps(maps);
       const foreign = driver.find(({ inode }) => !ours.has(inode));
-      if (foreign) this.#tell(pod, new ProxyError('LIBRARY_FOREIGN', { ...foreign, container }));
-      else if (musl) this.#tell(pod, new ProxyError('LIBRARY_MUSL', { container }));
+      if (foreign)
+        this.#tell(pod, container, new ProxyError('LIBRARY_FOREIGN', { ...foreign, container }));
+      else if (musl) this.#tell(pod, container, new ProxyError('LIBRARY_MUSL', { container }));
     }
   }
 
@@ -104,9 +105,10 @@ export class ImageCheck {
     return new Set(files.flatMap((file) => statSync(file, { throwIfNoEntry: false })?.ino ?? []));
   }
 
-  #tell(pod: V1Pod, error: ProxyError): void {
+  /** Once for each container: a tenant has as many paths for the message as it likes. */
+  #tell(pod: V1Pod, container: string, error: ProxyError): void {
     const target = targetOf(pod);
-    const key = `${target.uid} ${error.message}`;
+    const key = `${target.uid} ${container} ${error.code}`;
     if (this.#told.has(key)) return;
     this.#told.add(key);
     const { events, logger } = this.#options;
