@@ -179,7 +179,7 @@ constexpr auto kRange = wire::HandleKind::surface;
 constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated GPU gives memory
 constexpr std::uint64_t kHostBytes = 65536;
 constexpr int kHostPlaces = 4;
-constexpr wire::AddressRange kWindow{0x6300'0000'0000, 0x6300'4000'0000};
+constexpr wire::AddressRange kWindow{0x5502'0000'0000, 0x5502'4000'0000};
 /// Where the client's own memory lies: addresses that nothing else in this process uses.
 constexpr std::uint64_t kRegistered = 0x5501'0000'0000;  ///< ThreadSanitizer leaves it free too
 
