@@ -301,7 +301,7 @@ void allocateHost(Fixture& test) {
 
 void useManaged(Fixture& test) {
   constexpr std::uint64_t kBytes = 4 * kMiB;
-  constexpr wire::AddressRange kWindow{0x6300'0000'0000, 0x6300'1000'0000};
+  constexpr wire::AddressRange kWindow{0x5502'0000'0000, 0x5502'1000'0000};
   CHECK(wire::reserve(kWindow));
   test.session->shared.window = kWindow;
   test.session->shared.put(9, worker::test::memoryFile("", kBytes, F_SEAL_SHRINK));

@@ -15,7 +15,7 @@ using worker::test::Reply;
 
 constexpr std::uint64_t kBytes = 3 * kMiB;
 constexpr std::uint64_t kLimit = 16 * kMiB;
-constexpr wire::AddressRange kWindow{0x6300'0000'0000, 0x6300'4000'0000};
+constexpr wire::AddressRange kWindow{0x5502'0000'0000, 0x5502'4000'0000};
 constexpr std::uint64_t kAddress = kWindow.begin;
 constexpr auto kOnGpu = static_cast<std::uint32_t>(wire::ManagedPlace::gpu);
 constexpr auto kPinned = static_cast<std::uint32_t>(wire::ManagedPlace::pinned);
