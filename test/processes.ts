@@ -19,6 +19,19 @@ export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdl
   );
 }
 
+/** Workers that serve programs; `isOurs` chooses. Others read NVML for gpu-proxy. */
+export function workersWhere(isOurs: (pid: number) => boolean): number[] {
+  const readers = nvmlReaders();
+  return processesWith('/nvidia-virtual-worker\0').filter(
+    (pid) => isOurs(pid) && !readers.includes(pid),
+  );
+}
+
+/** Workers that read NVML for gpu-proxy, and serve no program. */
+export function nvmlReaders(): number[] {
+  return processesWith('\0--processes\0');
+}
+
 function numbers(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { GPU_PROXY } from '../paths.js';
-import { childrenOf, openFiles, processesWith, until } from '../processes.js';
+import { childrenOf, openFiles, until, workersWhere } from '../processes.js';
 
 /** A gpu-proxy that serves a socket in a temporary directory. */
 export class Server {
@@ -47,9 +47,8 @@ export class Server {
   }
 
   workers(): number[] {
-    const workers = processesWith('/nvidia-virtual-worker\0');
-    const readers = processesWith('\0--processes\0');
-    return childrenOf(this.pid).filter((pid) => workers.includes(pid) && !readers.includes(pid));
+    const children = childrenOf(this.pid);
+    return workersWhere((pid) => children.includes(pid));
   }
 
   openFiles(): string[] {

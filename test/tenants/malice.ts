@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { environmentFor } from '../cuda-program.js';
-import { childrenOf, pause, processesWith, residentMemory, until } from '../processes.js';
+import { childrenOf, nvmlReaders, pause, residentMemory, until } from '../processes.js';
 import type { TestNode } from './node.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Tenant } from './tenant.js';
@@ -21,7 +21,6 @@ const WORKER_MEMORY = 96 * MIB;
 const REPORT = 256 * 1024;
 /** Processes of the proxy for the second check, and for what programs see of NVML. */
 const NVML_READERS = 2;
-const readsNvml = () => processesWith('\0--processes\0');
 /** Sessions of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
@@ -61,7 +60,7 @@ export const malice: Case = {
     const parties: Parties = { good, bad, busy };
     tally.judge('tenants that behave well', await goOn(good));
     // Their pipes count as open files of the proxy.
-    const readers = () => childrenOf(node.pid).filter((pid) => readsNvml().includes(pid));
+    const readers = () => childrenOf(node.pid).filter((pid) => nvmlReaders().includes(pid));
     await until(() => readers().length === NVML_READERS);
     tally.judge('what reads NVML', readers().length === NVML_READERS ? [] : [String(readers())]);
     console.log(

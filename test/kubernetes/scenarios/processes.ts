@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { processesWith, until } from '../../processes.js';
+import { processesWith, until, workersWhere } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
 import type { Scene } from './scene.js';
@@ -46,10 +46,7 @@ export async function killPart(part: Part): Promise<void> {
 
 /** The workers on this node: they run from the directory of a version. */
 function workers(): number[] {
-  const readers = processesWith('\0--processes\0'); // they ask NVML, and serve no program
-  return processesWith('/nvidia-virtual-worker\0').filter(
-    (pid) => isOfNode(pid) && !readers.includes(pid),
-  );
+  return workersWhere(isOfNode);
 }
 
 /**
