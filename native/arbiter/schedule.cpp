@@ -323,16 +323,14 @@ Time Schedule::endOf(const Allocation& a) { return std::min(a.end, a.pauseFrom);
 
 /// Shares stay exact: nobody whose virtual time is ahead gets the rest of a window.
 bool Schedule::yieldsAtPause(const std::string& id, Time now) {
+  const Allocation* a = find(id);
+  if (a == nullptr || a->stage != Stage::window || now < a->pauseFrom) return false;
   settle(now);
-  const auto found = allocations_.find(id);
-  if (found == allocations_.end()) return false;
-  const Allocation& a = found->second;
-  return a.stage == Stage::window && now >= a.pauseFrom &&
-         std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
-           const Allocation& other = entry.second;
-           return &other != &a && waits(other) && overlaps(other, a) &&
-                  other.terms.priority == a.terms.priority && levelOf(other) <= levelOf(a);
-         });
+  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+    const Allocation& other = entry.second;
+    return &other != a && waits(other) && overlaps(other, *a) &&
+           other.terms.priority == a->terms.priority && levelOf(other) <= levelOf(*a);
+  });
 }
 
 /// Work that is held back must fit in afterwards. So the limit is half of the time between the last
