@@ -1,6 +1,5 @@
 // Links of a hostile client: inputs that lie about their size, no bound on what is kept, and the
 // charge of what was linked.
-#include <dlfcn.h>
 #include <elf.h>
 
 #include <cstring>
@@ -20,27 +19,10 @@ const std::string kUser = kHead +
                           " st.global.u32 [%rd1], 1; ret; }\n";
 const std::string kGiver = kHead + ".visible .global .align 4 .b8 large[33554432];\n";
 
-struct Fixture {
-  worker::Report report{-1};
-  worker::Quota quota;
-  worker::Figures figures;
-  worker::Output output;
-  worker::Session session{-1, report, quota, figures, output, {}};
-  worker::test::Frames frames{session};
-  std::uint64_t context = 0, next = 1;
+struct Fixture : worker::test::SimulatedSession {
+  std::uint64_t next = 1;
 
-  Fixture() {
-    const std::string path = worker::test::makeQuotaFile(1024 * kMiB);
-    REQUIRE(quota.open(path, 0, 1024 * kMiB).empty());
-    unlink(path.c_str());
-    const char* driver = unit::argument(0, "the path of the simulated driver");
-    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
-    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
-    const auto made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
-    REQUIRE(made.status == CUDA_SUCCESS);
-    context = made.handle;
-  }
-  ~Fixture() { CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS); }
+  Fixture() : SimulatedSession(1024 * kMiB) {}
 
   std::uint64_t create() {
     const auto made = frames.call(CallNumber::cuLinkCreate_v2, std::uint64_t{0});

@@ -2,7 +2,6 @@
 // client.
 #include "native/worker/session/managed_memory.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include "native/worker/test/session_fixture.h"
@@ -20,30 +19,15 @@ constexpr std::uint64_t kAddress = kWindow.begin;
 constexpr auto kOnGpu = static_cast<std::uint32_t>(wire::ManagedPlace::gpu);
 constexpr auto kPinned = static_cast<std::uint32_t>(wire::ManagedPlace::pinned);
 
-struct Fixture {
-  worker::Report report{-1};
-  worker::Quota quota;
-  worker::Figures figures;
-  worker::Output output;
-  worker::Session session{-1, report, quota, figures, output, {}};
-  worker::test::Frames frames{session};
-  std::uint64_t context = 0;
+struct Fixture : worker::test::SimulatedSession {
   int file = -1;
 
-  Fixture() {
-    const std::string path = worker::test::makeQuotaFile(kLimit);
-    REQUIRE(quota.open(path, 0, kLimit).empty());
-    unlink(path.c_str());
-    const char* driver = unit::argument(0, "the path of the simulated driver");
-    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
-    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
-    context = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
+  Fixture() : SimulatedSession(kLimit) {
     REQUIRE(wire::reserve(kWindow));
     session.shared.window = kWindow;
   }
   ~Fixture() {
     frames.call(CallNumber::freeManaged, kAddress);
-    CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS);
     munmap(reinterpret_cast<void*>(kWindow.begin), kWindow.end - kWindow.begin);
     close(file);
   }

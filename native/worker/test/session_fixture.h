@@ -2,6 +2,7 @@
 // worker do.
 #pragma once
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
+#include "test/unit/program.h"
 #include "worker_bodies.h"
 
 namespace worker::test {
@@ -55,6 +57,33 @@ class Frames {
  private:
   std::vector<std::byte> request_ = std::vector<std::byte>(wire::kMaxFrameBytes);
   std::vector<std::byte> answer_ = std::vector<std::byte>(wire::kReplyBytes);
+};
+
+/// A session on the simulated driver that the program's argument names, with a quota of so many
+/// bytes and one context, which it destroys at the end.
+struct SimulatedSession {
+  Report report{-1};
+  Quota quota;
+  Figures figures;
+  Output output;
+  Session session{-1, report, quota, figures, output, {}};
+  Frames frames{session};
+  std::uint64_t context = 0;
+
+  explicit SimulatedSession(std::uint64_t limit) {
+    const std::string path = makeQuotaFile(limit);
+    REQUIRE(quota.open(path, 0, limit).empty());
+    unlink(path.c_str());
+    const char* driver = unit::argument(0, "the path of the simulated driver");
+    REQUIRE(load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
+    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
+    const Reply made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    REQUIRE(made.status == CUDA_SUCCESS);
+    context = made.handle;
+  }
+  ~SimulatedSession() {
+    CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS);
+  }
 };
 
 /// A memory file as a client sends it.

@@ -1,5 +1,4 @@
 // Memory operations of streams: addresses of a hostile client, and waits that nothing ends.
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include "native/worker/test/session_fixture.h"
@@ -7,30 +6,16 @@
 
 namespace {
 
-struct Fixture {
-  worker::Report report{-1};
-  worker::Quota quota;
-  worker::Figures figures;
-  worker::Output output;
-  worker::Session session{-1, report, quota, figures, output, {}};
-  worker::test::Frames frames{session};
-  std::uint64_t context = 0, stream = 0, word = 0;
+struct Fixture : worker::test::SimulatedSession {
+  std::uint64_t stream = 0, word = 0;
 
-  Fixture() {
-    const std::string path = worker::test::makeQuotaFile(64 * worker::test::kMiB);
-    REQUIRE(quota.open(path, 0, 64 * worker::test::kMiB).empty());
-    unlink(path.c_str());
-    const char* driver = unit::argument(0, "the path of the simulated driver");
-    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
-    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
-    context = give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+  Fixture() : SimulatedSession(64 * worker::test::kMiB) {
     stream = give(CallNumber::cuStreamCreate, 1u);
     word = give(CallNumber::cuMemAlloc_v2, std::size_t{64});
     frames.call(CallNumber::cuMemsetD8Async, word, static_cast<unsigned char>(0), std::size_t{64},
                 std::uint64_t{0});
     CHECK(session.driver.cuCtxSynchronize() == CUDA_SUCCESS);
   }
-  ~Fixture() { CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS); }
 
   template <class... T>
   std::uint64_t give(CallNumber number, T... arguments) {
