@@ -5,6 +5,7 @@ import {
   filePath,
   many,
   nodeName,
+  trueOrFalse,
 } from '@nvidia-virtual/service/configuration/kinds';
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
@@ -91,11 +92,11 @@ export const SERVE_OPTIONS = {
       'GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated',
     otherwise: 'neither: then no slots are offered there',
   }),
-  nvidiaSmi: option(choice('true', 'false'), {
-    help: "mount the node's nvidia-smi into containers, if the node has one: true or false",
+  nvidiaSmi: option(trueOrFalse, {
+    help: "mount the node's nvidia-smi into containers, if the node has one",
     default: 'true',
   }),
-  preload: option(choice('true', 'false'), {
+  preload: option(trueOrFalse, {
     help:
       'true: containers get an /etc/ld.so.preload, so that no other libcuda.so.1 of the image ' +
       'is loaded; false: for images that need a file of their own there',

@@ -153,8 +153,8 @@ export class PluginService {
       state: this.#options.state,
       version: this.#version,
       slots: this.#slots,
-      nvidiaSmi: this.#options.nvidiaSmi === 'true',
-      preload: this.#options.preload === 'true',
+      nvidiaSmi: this.#options.nvidiaSmi,
+      preload: this.#options.preload,
     };
     const slots = request.containerRequests.map(({ devicesIds }) => devicesIds);
     try {

@@ -32,7 +32,7 @@ export async function prepareMachine(
 ): Promise<NodeMachine> {
   const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
   const built = locateInstallation();
-  if (enabled === 'false' || placement === 'none')
+  if (!enabled || placement === 'none')
     return {
       installation: built,
       backend: backendOf(chooseBackend(choice, built), state),
@@ -69,7 +69,7 @@ export async function takeNodeInventory(
     gpus: selection,
     mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive'),
   });
-  if (kubernetes.enabled === 'true')
+  if (kubernetes.enabled)
     checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
   return gpus;
 }

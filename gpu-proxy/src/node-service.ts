@@ -148,7 +148,7 @@ export class NodeService {
     gpus: readonly GpuRecord[],
   ): Promise<KubernetesNode | undefined> {
     const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
-    if (kubernetes.enabled === 'false') return undefined;
+    if (!kubernetes.enabled) return undefined;
     // Loaded on demand: the Kubernetes client loads slower than everything else.
     const { KubernetesNode } = await import('./pods/service.js');
     const addon = new Addon(machine.installation.addon);
@@ -188,7 +188,7 @@ export class NodeService {
     const { slotsPerGpu, kubernetes } = this.#store.current;
     return {
       selection: describeSelection(backend, this.#store.current),
-      slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
+      slotsPerGpu: kubernetes.enabled ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };

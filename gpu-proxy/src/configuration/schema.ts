@@ -8,6 +8,7 @@ import {
   logTarget,
   many,
   perGpu,
+  trueOrFalse,
   uidRange,
   wholeNumber,
 } from '@nvidia-virtual/service/configuration/kinds';
@@ -91,7 +92,7 @@ export const NODE_OPTIONS = {
     default: '10',
   }),
   kubernetes: {
-    enabled: option(choice('true', 'false'), {
+    enabled: option(trueOrFalse, {
       help:
         'true: this is the Kubernetes node named by `node`; ' +
         'serve grants of the device plugin and bind them to pods',

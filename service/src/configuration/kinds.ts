@@ -38,6 +38,10 @@ export function choice<Word extends string>(...words: readonly Word[]): Kind<Wor
   );
 }
 
+export const trueOrFalse = one('true|false', 'true or false', (text) =>
+  text === 'true' ? true : text === 'false' ? false : undefined,
+);
+
 export function wholeNumber(least: number, most: number, placeholder = 'count'): Kind<number> {
   return one(placeholder, `a whole number from ${least} to ${most}`, (text) =>
     within(least, most, /^-?\d{1,9}$/.test(text) ? Number(text) : NaN),
