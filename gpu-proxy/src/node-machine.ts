@@ -10,7 +10,7 @@ import { copyNvidiaSmi } from './gpus/nvidia-smi.js';
 import { Addon } from './host/addon.js';
 import { findHostNamespaces } from './host/host-namespaces.js';
 import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
-import { DIRECT, HostLauncher, type Launcher } from './host/launcher.js';
+import { DIRECT, HostLauncher, type Launcher, queryOnHost } from './host/launcher.js';
 import type { StateDirectory } from './host/state-directory.js';
 import { checkSlots } from './pods/slots.js';
 
@@ -40,8 +40,9 @@ export async function prepareMachine(
     };
   const installation = installOnHost(built, versions);
   const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
+  const onHost = (file: string) => queryOnHost(built.launcher, namespaces, file);
   const backend = backendOf(
-    chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot)),
+    chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot, onHost)),
     state,
   );
   copyNvidiaSmi(backend, state.directory, namespaces.root, logger);

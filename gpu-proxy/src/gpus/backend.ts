@@ -3,6 +3,8 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import type { Installation } from '../host/installation.js';
+import type { Command } from '../host/launcher.js';
+import { type Modprobe, makeDeviceFiles, NVIDIA_MODPROBE } from './device-files.js';
 
 export const BACKEND_CHOICES = ['auto', 'real', 'simulated'] as const;
 type BackendChoice = (typeof BACKEND_CHOICES)[number];
@@ -55,11 +57,15 @@ export interface Machine {
    * Converts a path of this process to the path that workers use, if their root directory differs.
    */
   pathOnHost?(file: string): string;
+  /** Undefined: the devices are made by others. */
+  readonly modprobe?: Modprobe;
 }
 
 const DEVICES = '/dev';
 /** Exists on every machine with the NVIDIA driver loaded. */
 const CONTROL_DEVICE = 'nvidiactl';
+/** Is made later, by the first CUDA program. */
+const MEMORY_DEVICE = 'nvidia-uvm';
 const DEFAULT_DIRECTORIES = [
   '/usr/lib/x86_64-linux-gnu',
   '/usr/lib64',
@@ -78,6 +84,7 @@ export const THIS_MACHINE: Machine = {
   deviceDirectories: [DEVICES],
   checkDevice: (file) => accessSync(file, constants.R_OK | constants.W_OK),
   libraryDirectories: () => [...fromEnvironment(), ...fromLoaderCache(), ...DEFAULT_DIRECTORIES],
+  modprobe: { file: NVIDIA_MODPROBE, command: [NVIDIA_MODPROBE, []] },
 };
 
 /**
@@ -87,8 +94,17 @@ export const THIS_MACHINE: Machine = {
  * @param root path of the host's root directory in this container
  * @param driverRoot path of the driver's root directory on the host. It differs from `/` for driver
  * containers, which create the devices in their own /dev. NVIDIA's tools also search there first.
+ * @param onHost the command line that runs a program of the host there
  */
-export function hostMachine(root: string, driverRoot: string): Machine {
+export function hostMachine(
+  root: string,
+  driverRoot: string,
+  onHost: (file: string) => Command,
+): Machine {
+  const modprobe = {
+    file: path.join(root, NVIDIA_MODPROBE),
+    command: onHost(NVIDIA_MODPROBE),
+  };
   return {
     deviceDirectories: [
       ...new Set([path.join(root, driverRoot, DEVICES), path.join(root, DEVICES)]),
@@ -99,6 +115,7 @@ export function hostMachine(root: string, driverRoot: string): Machine {
         path.join(root, driverRoot, directory),
       ),
     pathOnHost: (file) => path.join('/', path.relative(root, file)),
+    ...(driverRoot === '/' ? { modprobe } : {}),
   };
 }
 
@@ -109,11 +126,9 @@ export function chooseBackend(
 ): Backend {
   const simulated = { kind: 'simulated', driver: installation.simulatedDriver } as const;
   if (choice === 'simulated') return simulated;
-  const { directory, reason } = findDevices(machine);
-  const driver =
-    directory === undefined
-      ? undefined
-      : findDriver(machine.libraryDirectories(), installation.interposerDirectory);
+  const driver = findDriver(machine.libraryDirectories(), installation.interposerDirectory);
+  const { directory, reason } =
+    driver === undefined ? findDevices(machine) : findOrMakeDevices(machine);
   const onHost = machine.pathOnHost ?? ((file: string) => file);
   if (driver !== undefined && directory !== undefined)
     return { kind: 'real', driver: onHost(driver), ...shown(onHost(directory)) };
@@ -123,11 +138,24 @@ export function chooseBackend(
   });
 }
 
-/** The first directory with devices, or the reason why there is none. */
-function findDevices({ deviceDirectories, checkDevice }: Machine): {
+/** The directory with devices, or the reason why there is none. */
+interface Found {
   readonly directory?: string;
   readonly reason?: string;
-} {
+}
+
+function findOrMakeDevices(machine: Machine): Found {
+  const { modprobe, deviceDirectories } = machine;
+  const found = findDevices(machine);
+  const exists = (name: string) =>
+    deviceDirectories.some((directory) => existsSync(path.join(directory, name)));
+  if (modprobe === undefined || (exists(CONTROL_DEVICE) && exists(MEMORY_DEVICE))) return found;
+  const failed = makeDeviceFiles(modprobe);
+  if (failed === undefined) return findDevices(machine);
+  return found.directory === undefined ? { reason: `${found.reason}, and ${failed}` } : found;
+}
+
+function findDevices({ deviceDirectories, checkDevice }: Machine): Found {
   const reasons: string[] = [];
   for (const directory of deviceDirectories) {
     const file = path.join(directory, CONTROL_DEVICE);

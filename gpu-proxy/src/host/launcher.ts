@@ -69,6 +69,15 @@ interface NodeFiles {
   readonly driver: string;
 }
 
+/** The command line that runs a program of the host there, before the driver is known. */
+export function queryOnHost(
+  launcher: string,
+  { mounts, cgroups }: HostNamespaces,
+  file: string,
+): Command {
+  return [launcher, ['--mounts', mounts, '--cgroups', cgroups, '--', file]];
+}
+
 interface HostLauncherOptions {
   /** native/launcher */
   readonly executable: string;
