@@ -1,6 +1,7 @@
-// Magic numbers of code images, for both ends.
+// Facts about code images, for both ends.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace wire {
@@ -9,5 +10,9 @@ namespace wire {
 inline constexpr std::uint32_t kWrapperMagic = 0x466243b1;
 /// Magic of a fat binary.
 inline constexpr std::uint32_t kFatbinMagic = 0xba55ed50;
+
+/// Maximum bytes of an image inside a frame. A memory file costs more than the driver's own work on
+/// a small image: three system calls each, and a wake-up of the thread that receives it.
+inline constexpr std::size_t kInlineImageBytes = std::size_t{64} << 10;
 
 }  // namespace wire

@@ -1,27 +1,51 @@
 #include "interposer/code/load.h"
 
 #include <cstdio>
+#include <cstring>
+#include <span>
 #include <vector>
 
 #include "interposer/code/image.h"
 #include "interposer/session/log.h"
 #include "interposer/session/memory_file.h"
+#include "wire/image.h"
 
 namespace interposer {
+
+namespace {
+
+/// Bytes that the images take in a frame; 0 if they do not fit and travel in a memory file.
+std::size_t inlineBytes(std::span<const std::span<const std::byte>> images) {
+  std::size_t bytes = 0;
+  for (const auto& image : images) {
+    if (image.size() > wire::kInlineImageBytes) return 0;
+    bytes += sizeof(std::uint64_t) + wire::Encoder::padded(image.size());
+  }
+  return bytes <= wire::kInlineImageBytes ? bytes : 0;
+}
+
+}  // namespace
 
 CUresult load(CallNumber number, const void* code, JitOptions options, std::uint64_t& handle) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (!options.valid() || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto images = imagesOf(code);
   if (images.empty()) return CUDA_ERROR_INVALID_IMAGE;
-  const SentMemory memory = sendBytes(*Session::current(), images);
-  if (memory.id == 0) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const std::size_t bytes = inlineBytes(images);
+  SentMemory memory;
+  if (bytes == 0 && (memory = sendBytes(*Session::current(), images)).id == 0)
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Call call;
-  if (!call.begin(number, 64 + images.size() * 8 + options.payloadBytes(), kOrdered))
+  if (!call.begin(number, 64 + (bytes > 0 ? bytes : images.size() * 8) + options.payloadBytes(),
+                  kOrdered))
     return call.status();
   call.encoder().put(memory.id);
   call.encoder().put<std::uint64_t>(images.size());
   for (const auto& image : images) call.encoder().put<std::uint64_t>(image.size());
+  for (std::size_t i = 0; bytes > 0 && i < images.size(); ++i) {
+    if (std::byte* to = call.encoder().space(images[i].size()))
+      std::memcpy(to, images[i].data(), images[i].size());
+  }
   options.encode(call.encoder());
   wire::Decoder reply;
   const CUresult status = call.wait(reply);

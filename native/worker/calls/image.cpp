@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "native/worker/session/thread.h"
+#include "wire/image.h"
 
 namespace worker {
 
@@ -54,6 +55,7 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
   std::vector<std::uint64_t> lengths(count);
   for (auto& length : lengths) length = in.get<std::uint64_t>();
   if (!in.ok()) return false;
+  if (id == 0) return decodeInline(in, lengths);
   const SealedBytes memory = thread.session.shared.takeSealed(id);
   std::span<const std::byte> rest = memory.content();
   std::vector<std::span<const std::byte>> parts;
@@ -62,6 +64,15 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
     parts.push_back(rest.first(length));
     rest = rest.subspan(std::min<std::uint64_t>(rest.size(), (length + 7) & ~std::uint64_t{7}));
   }
+  vetted_ = std::make_unique<VettedImage>(parts);
+  return true;
+}
+
+bool Image::decodeInline(wire::Decoder& in, std::span<const std::uint64_t> lengths) {
+  std::vector<std::span<const std::byte>> parts;
+  for (const std::uint64_t length : lengths)
+    parts.push_back(in.getSpace(length, wire::kInlineImageBytes));
+  if (!in.ok()) return false;
   vetted_ = std::make_unique<VettedImage>(parts);
   return true;
 }

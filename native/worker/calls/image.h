@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace worker {
 
 class Thread;
 
-/// Code image that a frame names by its memory file and the lengths of its parts.
+/// Code image of some parts, in a frame or in the memory file that the frame names.
 class Image {
  public:
   /// False when the frame does not parse.
@@ -24,6 +25,9 @@ class Image {
   const VettedImage* vetted() const { return vetted_.get(); }
 
  private:
+  /// The parts lie in the thread's copy of the frame, which the client cannot write.
+  bool decodeInline(wire::Decoder& in, std::span<const std::uint64_t> lengths);
+
   std::unique_ptr<VettedImage> vetted_;
 };
 

@@ -26,4 +26,20 @@ int main(int argc, char** argv) {
     CHECK(unload(module));
   });
   report("module load, find, unload", time * 1e6, "us");
+
+  // Its parts, one after the other.
+  constexpr int kModules = 30;
+  std::vector<CUmodule> modules(kModules);
+  std::vector<CUfunction> functions(kModules);
+  const auto part = [&](const char* name, auto call) {
+    const double start = seconds();
+    for (int i = 0; i < kModules; ++i) CHECK(call(i));
+    report(name, (seconds() - start) / kModules * 1e6, "us");
+  };
+  part("module load", [&](int i) { return load(&modules[i], image.data()); });
+  part("module find", [&](int i) { return find(&functions[i], modules[i], "kernel7"); });
+  part("module unload", [&](int i) { return unload(modules[i]); });
+  const auto freeMemory = driverFunction<decltype(&cuMemGetInfo)>("cuMemGetInfo", 3020);
+  std::size_t free = 0, total = 0;
+  part("query of free memory", [&](int) { return freeMemory(&free, &total); });
 }
