@@ -1,10 +1,12 @@
 #include "nvml/page.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 namespace nvml {
 
@@ -31,11 +33,13 @@ Wide takeNumber(std::string_view& line) {
   return number;
 }
 
+/// Empty if a digit is wrong.
 std::string bytesOf(std::string_view hex) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
     unsigned char byte = 0;
-    std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
+    if (std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16).ptr != hex.data() + i + 2)
+      return {};
     bytes.push_back(static_cast<char>(byte));
   }
   return bytes;
@@ -91,6 +95,17 @@ std::optional<Page> parsePage(const std::string& text) {
   return page;
 }
 
+std::optional<int> cudaVersionOf(const Page& page) {
+  const auto found = page.system.find("nvmlSystemGetCudaDriverVersion_v2");
+  int version = 0;
+  if (found == page.system.end() || found->second.status != kSuccess ||
+      found->second.bytes.size() != sizeof version)
+    return {};
+  std::memcpy(&version, found->second.bytes.data(), sizeof version);
+  if (version <= 0) return {};
+  return version;
+}
+
 std::string pagePath() {
   const char* socket = secure_getenv("NVIDIA_VIRTUAL_SOCKET");
   return std::string(socket != nullptr && *socket != '\0' ? socket : kContainerSocket) + ".nvml";
@@ -105,8 +120,12 @@ std::optional<Page> readPage() {
     text.append(part, static_cast<std::size_t>(bytes));
     if (text.size() > kLargest) break;
   }
+  struct stat status {};
+  const bool known = fstat(file, &status) == 0;
   close(file);
-  return parsePage(text);
+  std::optional<Page> page = parsePage(text);
+  if (page && known) page->readAt = status.st_mtim.tv_sec;
+  return page;
 }
 
 }  // namespace nvml

@@ -8,7 +8,8 @@
 //   busy PERCENT                     part of the GPU's time that the allocation used
 //   process PID BYTES PERCENT        a process of the allocation, with its pid in its namespace
 //   answer CALL[/KEY...] STATUS HEX  what a call answers: its status, and the bytes it writes
-// Unknown words are ignored, so that a later gpu-proxy may add some.
+// Unknown words are ignored, so that a later gpu-proxy may add some. The file's time of
+// modification is the time of the reading.
 #pragma once
 
 #include <map>
@@ -45,12 +46,17 @@ struct Gpu {
 
 struct Page {
   bool pending = false;
+  /// When gpu-proxy read the GPUs: seconds since 1970, the file's time of modification.
+  long long readAt = 0;
   Answers system;
   std::vector<Gpu> gpus;
 };
 
 /// Empty if the text is not a page of a known version.
 std::optional<Page> parsePage(const std::string& text);
+
+/// The driver's version as cuDriverGetVersion numbers it; empty if the page has none.
+std::optional<int> cudaVersionOf(const Page& page);
 
 /// Path of the page: that of the socket with `.nvml` appended.
 std::string pagePath();

@@ -63,8 +63,10 @@ NVML_EXPORT Return nvmlSystemGetDriverBranch(DriverBranch* branch, unsigned leng
 
 NVML_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return onPage([&](const Page& page) {
-    return writeAnswer(page.system, "nvmlSystemGetCudaDriverVersion_v2",
-                       {{version, sizeof *version}});
+    const std::optional<int> found = cudaVersionOf(page);
+    if (version == nullptr) return kInvalidArgument;
+    *version = found.value_or(0);
+    return found ? kSuccess : kUnknown;
   });
 }
 

@@ -2,9 +2,6 @@
 // gpu-proxy publishes for NVML beside the socket (nvml/page.h describes it).
 #pragma once
 
-#include <optional>
-#include <string_view>
-
 namespace interposer {
 
 /// The version that a program is told, as cuDriverGetVersion numbers it; never above the one that
@@ -14,8 +11,5 @@ int driverVersion();
 /// What driverVersion() last returned to this thread: a runtime that asked before cuInit computes
 /// its integrity check with that version.
 int toldDriverVersion();
-
-/// The version in the text of a page; empty if it has none.
-std::optional<int> versionInPage(std::string_view page);
 
 }  // namespace interposer

@@ -42,3 +42,16 @@ TEST_CASE("broken lines give zeros, and no crash") {
   REQUIRE(page->gpus.size() == 1);
   CHECK(page->gpus[0].total == 0);
 }
+
+TEST_CASE("a page tells the driver's CUDA version, unless it is damaged") {
+  const auto versionOf = [](const std::string& rest) {
+    const auto page = nvml::parsePage("nvidia-virtual-gpus 1\n" + rest);
+    return page ? nvml::cudaVersionOf(*page) : std::nullopt;
+  };
+  const std::string call = "system nvmlSystemGetCudaDriverVersion_v2 ";
+  CHECK(versionOf(call + "0 082f0000\ngpu GPU-1\n") == 12040);
+  CHECK(versionOf(call + "0 c8320000\n") == 13000);
+  for (const char* rest : {"0 082f\n", "0 08zz0000\n", "0 00000000\n", "0 ffffffff\n", "3 \n", ""})
+    CHECK_FALSE(versionOf(call + rest).has_value());
+  CHECK_FALSE(versionOf("pending\n").has_value());
+}
