@@ -9,6 +9,8 @@ export interface Client {
 
 const NAME = /Simulated GPU/;
 const UUID = /GPU-73696d75-/;
+/** A GPU without NVLink: nothing is printed. */
+const NO_LINK = /^(?![\s\S]*\bLink\b)/;
 /** Kernels run all the time. */
 const BUSY = '([5-9]\\d|100)';
 
@@ -24,7 +26,7 @@ export function nvidiaSmi(smi: string): Client[] {
       [],
       NAME,
       /CUDA Version: 13\.0/,
-      /512MiB \/ {2}2048MiB/,
+      /512MiB \/ {3}2048MiB/,
       new RegExp(` ${BUSY}% +Default`),
       /N\/A +\d+ +C .*python3.* 512MiB/,
     ),
@@ -46,7 +48,9 @@ export function nvidiaSmi(smi: string): Client[] {
     client(['--query-compute-apps=pid,used_memory', '--format=csv,noheader'], /^\d+, 512 MiB/m),
     client(['dmon', '-c', '1'], new RegExp(`^ +0 +106 +39 +41 +${BUSY} `, 'm')),
     client(['pmon', '-s', 'm', '-c', '1'], /^ +0 +\d+ +C +512 .*python3/m),
-    client(['topo', '-m'], /GPU0/),
+    client(['pmon', '-s', 'u', '-c', '1'], new RegExp(`^ +0 +\\d+ +C +${BUSY} .*python3`, 'm')),
+    client(['topo', '-m'], /^GPU0\s+X\s/m),
+    client(['nvlink', '-s'], NO_LINK),
     { ...client(['-mig', '1'], /Insufficient Permissions/), status: 4 },
   ];
 }

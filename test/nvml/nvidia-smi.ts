@@ -11,7 +11,8 @@ import path from 'node:path';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { cacheDirectory } from '@nvidia-virtual/toolchain/repository';
 
-const SUITE = 'bookworm';
+/** The newest nvidia-smi of Debian: 550. */
+const SUITE = 'trixie';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
@@ -55,10 +56,10 @@ async function unpack(directory: string, mirror: string): Promise<void> {
 }
 
 async function debianMirror(): Promise<string | undefined> {
-  const words = ['indextargets', '--format', '$(SITE) $(CODENAME) $(COMPONENT)'];
+  const words = ['indextargets', '--format', '$(SITE) $(COMPONENT)'];
   try {
     const { output } = await runCommand('apt-get', [...words, 'Created-By: Packages']);
-    return new RegExp(`^(\\S+) ${SUITE} main$`, 'm').exec(output)?.[1];
+    return /^(\S+\/debian\/?) main$/m.exec(output)?.[1];
   } catch {
     return undefined; // no apt-get
   }

@@ -1,0 +1,86 @@
+// What nvidia-smi finds by its private table, and that a slice has no NVLink.
+#include <string>
+
+#include "nvml/abi.h"
+#include "nvml/test/place.h"
+#include "test/unit/program.h"
+
+using namespace nvml;
+
+extern "C" {
+Return nvmlInit_v2();
+Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
+Return nvmlInternalGetExportTable(const void**, const unsigned char*);
+Return nvmlDeviceGetNvLinkState(Device, unsigned, unsigned*);
+Return nvmlDeviceGetNvLinkVersion(Device, unsigned, unsigned*);
+Return nvmlDeviceGetNvLinkCapability(Device, unsigned, unsigned, unsigned*);
+Return nvmlDeviceGetNvLinkErrorCounter(Device, unsigned, unsigned, Wide*);
+Return nvmlDeviceGetNvLinkRemotePciInfo(Device, unsigned, PciInfo*);
+Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device, unsigned, PciInfo*);
+Return nvmlDeviceGetNvLinkRemoteDeviceType(Device, unsigned, unsigned*);
+Return nvmlDeviceGetNvLinkInfo(Device, void*);
+Return nvmlDeviceGetFieldValues(Device, int, FieldValue*);
+}
+
+namespace {
+
+constexpr unsigned char kTable[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
+                                      0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4};
+using Uses = Return (*)(Device, Wide, unsigned*, unsigned*, unsigned (*)[122]);
+
+Device start(const Place& place, const char* driverVersionHex) {
+  place.publish(std::string("system nvmlSystemGetDriverVersion 0 ") + driverVersionHex +
+                "\ngpu GPU-0001\nmemory 1000 100\nprocess 7 60 40\nprocess 8 40 2\n");
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  Device device = nullptr;
+  REQUIRE(nvmlDeviceGetHandleByIndex_v2(0, &device) == kSuccess);
+  return device;
+}
+
+Uses usesOfTable() {
+  const void* table = nullptr;
+  REQUIRE(nvmlInternalGetExportTable(&table, kTable) == kSuccess);
+  return static_cast<const Uses*>(table)[145];
+}
+
+}  // namespace
+
+TEST_CASE("pmon gets a sample for each process, scaled by their number") {
+  const Place place;
+  const Device device = start(place, "3538302e31");  // 580.1
+  unsigned samples[2][122] = {}, unused = 0, count = 1;
+  CHECK(usesOfTable()(device, 0, &unused, &count, samples) == kInsufficientSize);
+  CHECK(count == 2);
+  CHECK(usesOfTable()(device, 0, &unused, &count, samples) == kSuccess);
+  CHECK(samples[0][2] == 80);
+  CHECK(samples[0][4] == 7);
+  CHECK(samples[1][2] == 4);
+  CHECK(samples[1][4] == 8);
+  CHECK(usesOfTable()(nullptr, 0, &unused, &count, samples) == kInvalidArgument);
+}
+
+TEST_CASE("nvidia-smi of an old driver has other samples") {
+  const Place place;
+  const Device device = start(place, "3533352e31");  // 535.1
+  unsigned samples[2][122] = {}, unused = 0, count = 2;
+  CHECK(usesOfTable()(device, 0, &unused, &count, samples) == kNotSupported);
+}
+
+TEST_CASE("a slice has no NVLink") {
+  const Place place;
+  const Device device = start(place, "3538302e31");
+  unsigned number = 0;
+  Wide wide = 0;
+  PciInfo info{};
+  CHECK(nvmlDeviceGetNvLinkState(device, 0, &number) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkVersion(device, 0, &number) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkCapability(device, 0, 0, &number) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkErrorCounter(device, 0, 0, &wide) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkRemotePciInfo(device, 0, &info) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 0, &info) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkRemoteDeviceType(device, 0, &number) == kNotSupported);
+  CHECK(nvmlDeviceGetNvLinkInfo(device, &number) == kNotSupported);
+  FieldValue links{.fieldId = 91};  // NVML_FI_DEV_NVLINK_LINK_COUNT
+  CHECK(nvmlDeviceGetFieldValues(device, 1, &links) == kSuccess);
+  CHECK(links.status == kNotSupported);
+}
