@@ -236,6 +236,14 @@ struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
   unsigned healthMask;
 };
 
+struct FabricInfoV3 {  // nvmlGpuFabricInfo_v3_t
+  static constexpr unsigned kVersion = 3;
+  unsigned version;
+  FabricInfo info;
+  unsigned healthMask;
+  unsigned char healthSummary;
+};
+
 struct GpmSupport {  // nvmlGpmSupport_t
   unsigned version;
   unsigned isSupported;

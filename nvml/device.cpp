@@ -22,6 +22,20 @@ Return find(Device* device, Matches&& matches) {
   });
 }
 
+/// Text of a member that may lack its terminating zero.
+template <std::size_t Bytes>
+std::string_view boundedText(const char (&text)[Bytes]) {
+  return {text, strnlen(text, Bytes)};
+}
+
+bool isSame(std::string_view one, std::string_view other) {
+  return one.size() == other.size() && strncasecmp(one.data(), other.data(), one.size()) == 0;
+}
+
+Return findUuid(std::string_view uuid, Device* device) {
+  return find(device, [&](const Gpu& gpu) { return isSame(gpu.uuid, uuid); });
+}
+
 /// 0000:00:06.0 and 00000000:00:06.0 name the same device.
 std::string_view withoutDomainZeros(std::string_view bus) {
   const std::size_t colon = bus.find(':');
@@ -31,9 +45,7 @@ std::string_view withoutDomainZeros(std::string_view bus) {
 }
 
 bool isSameBus(std::string_view one, std::string_view other) {
-  one = withoutDomainZeros(one);
-  other = withoutDomainZeros(other);
-  return one.size() == other.size() && strncasecmp(one.data(), other.data(), one.size()) == 0;
+  return isSame(withoutDomainZeros(one), withoutDomainZeros(other));
 }
 
 Return pciInfoOf(const Gpu& gpu, PciInfo& info) {
@@ -77,13 +89,12 @@ NVML_EXPORT Return nvmlDeviceGetHandleByIndex(unsigned index, Device* device) {
 }
 
 NVML_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
-  if (uuid == nullptr) return kInvalidArgument;
-  return find(device, [&](const Gpu& gpu) { return strcasecmp(gpu.uuid.c_str(), uuid) == 0; });
+  return uuid == nullptr ? kInvalidArgument : findUuid(uuid, device);
 }
 
 NVML_EXPORT Return nvmlDeviceGetHandleByUUIDV(const UuidV1* uuid, Device* device) {
   if (const Return version = checkVersion(uuid); version != kSuccess) return version;
-  if (uuid->type == 1) return nvmlDeviceGetHandleByUUID(uuid->text, device);
+  if (uuid->type == 1) return findUuid(boundedText(uuid->text), device);
   if (uuid->type != 2) return kInvalidArgument;
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
@@ -91,14 +102,14 @@ NVML_EXPORT Return nvmlDeviceGetHandleByUUIDV(const UuidV1* uuid, Device* device
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += {kDigits[uuid->bytes[i] >> 4], kDigits[uuid->bytes[i] & 15]};
   }
-  return nvmlDeviceGetHandleByUUID(text.c_str(), device);
+  return findUuid(text, device);
 }
 
 NVML_EXPORT Return nvmlDeviceGetHandleByPciBusId_v2(const char* bus, Device* device) {
   if (bus == nullptr) return kInvalidArgument;
   return find(device, [&](const Gpu& gpu) {
     PciInfo info{};
-    return pciInfoOf(gpu, info) == kSuccess && isSameBus(info.busId, bus);
+    return pciInfoOf(gpu, info) == kSuccess && isSameBus(boundedText(info.busId), bus);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "nvml/library.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
@@ -11,12 +12,16 @@ namespace {
 
 /// gpu-proxy writes the page once a second.
 constexpr long long kFreshMs = 250;
+/// A restart of gpu-proxy takes less, with the download of its image.
+constexpr long long kStaleSeconds = 300;
 
-long long millisecondsNow() {
+long long millisecondsOf(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return now.tv_sec * 1000LL + now.tv_nsec / 1'000'000;
 }
+
+long long millisecondsNow() { return millisecondsOf(CLOCK_MONOTONIC); }
 
 }  // namespace
 
@@ -25,14 +30,22 @@ Library& Library::instance() {
   return *library;
 }
 
+/// A fork while another thread holds the lock would leave it locked in the child.
+Library::Library() {
+  pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                 [] { instance().mutex_.unlock(); });
+}
+
+/// Waits for the page without the lock, so that neither other threads nor fork() wait, too.
 Return Library::start() {
-  const std::lock_guard lock(mutex_);
-  if (starts_ == 0) {
-    std::optional<Page> page = awaitPage();
+  std::optional<Page> page;
+  if (initialized() != kSuccess) {
+    page = awaitPage();
     if (!page || page->gpus.empty()) return kDriverNotLoaded;
-    page_ = std::move(*page);
-    readAt_ = millisecondsNow();
   }
+  const std::lock_guard lock(mutex_);
+  if (page) page_ = std::move(*page);
+  if (page) readAt_ = millisecondsNow();
   ++starts_;
   return kSuccess;
 }
@@ -56,6 +69,11 @@ void Library::refresh() {
   readAt_ = now;
   std::optional<Page> page = readPage();
   if (page && !page->gpus.empty()) page_ = std::move(*page);
+}
+
+/// By the clock of the node, which the file's time has, too.
+bool Library::isStale(const Page& page) {
+  return millisecondsOf(CLOCK_REALTIME) / 1000 - page.readAt > kStaleSeconds;
 }
 
 Return writeText(std::string_view text, char* out, unsigned length) {

@@ -28,12 +28,14 @@ class Library {
     return body(page_);
   }
 
-  /// Runs body(const Gpu&, unsigned index) on the GPU of a handle.
+  /// Runs body(const Gpu&, unsigned index) on the GPU of a handle. kUnknown if gpu-proxy has not
+  /// read the GPUs for minutes: old values would look like those of an idle or a hung GPU.
   template <class Body>
   Return onDevice(Device device, Body&& body) {
     return onPage([&](const Page& page) -> Return {
       const std::size_t index = static_cast<const char*>(device) - handles_;
       if (index >= page.gpus.size() || index >= sizeof handles_) return kInvalidArgument;
+      if (isStale(page)) return kUnknown;
       return body(page.gpus[index], static_cast<unsigned>(index));
     });
   }
@@ -41,7 +43,9 @@ class Library {
   Device handleOf(std::size_t index) { return handles_ + index; }
 
  private:
+  Library();
   void refresh();
+  static bool isStale(const Page& page);
 
   std::mutex mutex_;
   unsigned starts_ = 0;

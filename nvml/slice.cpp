@@ -110,16 +110,16 @@ NVML_EXPORT Return nvmlDeviceGetGpuFabricInfo(Device device, FabricInfo* info) {
   return constant(device, FabricInfo{}, info);
 }
 
-/// Version 3 is version 2 and a byte: the summary of the health.
-NVML_EXPORT Return nvmlDeviceGetGpuFabricInfoV(Device device, FabricInfoV2* info) {
-  if (info == nullptr) return kInvalidArgument;
-  const unsigned version = info->version;
-  const bool hasSummary = version >> 24 == 3;
-  if (version >> 24 != 2 && !hasSummary) return kArgumentVersionMismatch;
-  const Return status = constant(device, FabricInfoV2{}, info);
-  info->version = version;
-  if (hasSummary) *reinterpret_cast<unsigned char*>(info + 1) = 0;
-  return status;
+/// The version tells which struct the caller has.
+NVML_EXPORT Return nvmlDeviceGetGpuFabricInfoV(Device device, unsigned* version) {
+  if (version == nullptr) return kInvalidArgument;
+  if (*version == versionOf<FabricInfoV2>())
+    return constant(device, FabricInfoV2{*version, {}, 0},
+                    reinterpret_cast<FabricInfoV2*>(version));
+  if (*version == versionOf<FabricInfoV3>())
+    return constant(device, FabricInfoV3{*version, {}, 0, 0},
+                    reinterpret_cast<FabricInfoV3*>(version));
+  return kArgumentVersionMismatch;
 }
 
 NVML_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {

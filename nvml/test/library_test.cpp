@@ -1,26 +1,27 @@
 // The library as a program uses it, with a page that the test writes.
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 
 #include "nvml/abi.h"
+#include "nvml/test/place.h"
 #include "test/unit/program.h"
 
 using namespace nvml;
 
 extern "C" {
 Return nvmlInit_v2();
-Return nvmlShutdown();
 Return nvmlDeviceGetCount_v2(unsigned*);
 Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
 Return nvmlDeviceGetHandleByUUID(const char*, Device*);
+Return nvmlDeviceGetHandleByUUIDV(const UuidV1*, Device*);
+Return nvmlDeviceGetGpuFabricInfoV(Device, void*);
 Return nvmlDeviceGetHandleByPciBusId_v2(const char*, Device*);
 Return nvmlDeviceGetName(Device, char*, unsigned);
 Return nvmlDeviceGetMemoryInfo(Device, Memory*);
@@ -33,39 +34,12 @@ Return nvmlDeviceGetComputeRunningProcesses(Device, unsigned*, ProcessInfoV1*);
 Return nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned*, ProcessInfo*);
 Return nvmlDeviceGetFieldValues(Device, int, FieldValue*);
 Return nvmlDeviceSetMigMode(Device, unsigned, Return*);
-Return nvmlDeviceGetNvLinkState(Device, unsigned, unsigned*);
 Return nvmlSystemGetDriverVersion(char*, unsigned);
 Return nvmlSystemGetProcessName(unsigned, char*, unsigned);
 Return nvmlInternalGetExportTable(const void**, const unsigned char*);
 }
 
 namespace {
-
-/// Directory of a socket, which the library finds by the environment.
-class Place {
- public:
-  Place() {
-    char name[] = "/tmp/nvml-test-XXXXXX";
-    directory_ = mkdtemp(name);
-    setenv("NVIDIA_VIRTUAL_SOCKET", socket().c_str(), 1);
-  }
-  ~Place() {
-    while (nvmlShutdown() == kSuccess) {
-    }
-    std::filesystem::remove_all(directory_);
-  }
-
-  std::string socket() const { return directory_ + "/gpu.sock"; }
-
-  void publish(const std::string& lines) const {
-    const std::string file = socket() + ".nvml";
-    std::ofstream(file + ".new") << "nvidia-virtual-gpus 1\n" << lines;
-    std::filesystem::rename(file + ".new", file);
-  }
-
- private:
-  std::string directory_;
-};
 
 const std::string kGpu =
     "system nvmlSystemGetDriverVersion 0 3538302e31\ngpu GPU-0001\nmemory 1000 100\nbusy 42\n"
@@ -175,7 +149,6 @@ TEST_CASE("what changes the device is not permitted, the rest is not supported")
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
   CHECK(nvmlDeviceSetMigMode(first(), 1, nullptr) == kNoPermission);
-  CHECK(nvmlDeviceGetNvLinkState(first(), 0, nullptr) == kNotSupported);
   const void* table = nullptr;
   const unsigned char unknown[16] = {};
   CHECK(nvmlInternalGetExportTable(&table, unknown) == kNotFound);
@@ -211,27 +184,73 @@ TEST_CASE("nvmlInit waits for gpu-proxy, and later pages are seen") {
   while (memory.used != 200) REQUIRE(nvmlDeviceGetMemoryInfo(first(), &memory) == kSuccess);
 }
 
-TEST_CASE("without a page, nvmlInit connects once, so that the container gets its allocation") {
+TEST_CASE("fabric information comes in the struct whose version the caller names") {
   const Place place;
-  const int server = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, place.socket().c_str());
-  REQUIRE(bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  REQUIRE(listen(server, 8) == 0);
-  std::thread proxy([&] {
-    const int connection = accept(server, nullptr, nullptr);
-    place.publish(kGpu);
-    char byte = 0;
-    CHECK(read(connection, &byte, 1) == 0);  // it says nothing, and goes
-    close(connection);
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  FabricInfoV3 info{.version = versionOf<FabricInfoV2>(), .healthMask = 7, .healthSummary = 9};
+  CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kSuccess);
+  CHECK(info.healthMask == 0);
+  CHECK(info.healthSummary == 9);
+  info.version = versionOf<FabricInfoV3>();
+  CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kSuccess);
+  CHECK(info.version == versionOf<FabricInfoV3>());
+  CHECK(info.healthSummary == 0);
+  for (const unsigned version : {0u, 2u << 24, 3u << 24, versionOf<FabricInfoV3>() - 4}) {
+    info.version = version;
+    CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kArgumentVersionMismatch);
+  }
+}
+
+TEST_CASE("a UUID in a struct may lack its terminating zero") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  UuidV1 uuid{.version = versionOf<UuidV1>(), .type = 1, .text = {}};
+  std::memset(uuid.text, 'x', sizeof uuid.text);
+  Device device = nullptr;
+  CHECK(nvmlDeviceGetHandleByUUIDV(&uuid, &device) == kNotFound);
+  std::strcpy(uuid.text, "GPU-0001");
+  CHECK(nvmlDeviceGetHandleByUUIDV(&uuid, &device) == kSuccess);
+}
+
+TEST_CASE("values that are minutes old are not told; the devices still are") {
+  const Place place;
+  place.publish(kGpu);
+  place.age(std::chrono::minutes(10));
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  unsigned count = 0;
+  CHECK(nvmlDeviceGetCount_v2(&count) == kSuccess);
+  CHECK(count == 1);
+  Memory memory{};
+  CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == kUnknown);
+  place.age(std::chrono::minutes(1));
+  Return status = kUnknown;
+  while (status == kUnknown) status = nvmlDeviceGetMemoryInfo(first(), &memory);
+  CHECK(status == kSuccess);
+}
+
+TEST_CASE("a process may fork while another thread asks") {
+  const Place place;
+  place.publish(kGpu);
+  REQUIRE(nvmlInit_v2() == kSuccess);
+  Device device = first();
+  std::atomic<bool> ended = false;
+  std::thread asking([&] {
+    Memory memory{};
+    while (!ended) nvmlDeviceGetMemoryInfo(device, &memory);
   });
-  CHECK(nvmlInit_v2() == kSuccess);
-  proxy.join();
-  CHECK(nvmlShutdown() == kSuccess);
-  std::filesystem::remove(place.socket() + ".nvml");
-  std::thread refusing([&] { close(accept(server, nullptr, nullptr)); });
-  CHECK(nvmlInit_v2() == kDriverNotLoaded);
-  refusing.join();
-  close(server);
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      Memory memory{};
+      _exit(nvmlDeviceGetMemoryInfo(device, &memory));
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  ended = true;
+  asking.join();
 }

@@ -1,4 +1,13 @@
-import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  futimesSync,
+  lutimesSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { systemReason } from '@nvidia-virtual/service/errors';
 import { innermostPid } from '@nvidia-virtual/service/process-table';
 import type { Allocation } from '../allocations/allocation.js';
@@ -19,6 +28,13 @@ const IDLE_MS = 30_000;
 /** NVML takes one to six samples per second of a busy GPU, so a mean is shown. */
 const AVERAGED = 2;
 
+interface Written {
+  readonly file: string;
+  readonly text: string;
+  /** Time of the reading, in milliseconds. */
+  readonly readAt: number;
+}
+
 /** Percent of the time in which kernels ran, by `PID UUID`. */
 type Busy = ReadonlyMap<string, number>;
 
@@ -31,7 +47,7 @@ export class NvmlPages {
   readonly #monitor: NvmlMonitor<DeviceReading>;
   readonly #timer: NodeJS.Timeout;
   /** By id of the allocation. */
-  readonly #written = new Map<string, { readonly file: string; readonly text: string }>();
+  readonly #written = new Map<string, Written>();
   #reading: DeviceReading | undefined;
   #readAt = 0;
   #busy: Busy[] = [];
@@ -118,21 +134,26 @@ export class NvmlPages {
     return makePage(this.#reading, allocation, (pid, gpu) => this.#busyOf(pid, gpu));
   }
 
-  /** Writes a page that has changed. */
+  /** Writes a page that has changed, or dates it: NVML refuses to show values of long ago. */
   #write(allocation: Allocation): void {
     const { id } = allocation;
-    const file = pageOf(allocation);
-    const text = this.#textOf(allocation);
-    if (this.#written.get(id)?.text === text) return;
+    const page = {
+      file: pageOf(allocation),
+      text: this.#textOf(allocation),
+      readAt: this.#readAt,
+    };
+    const before = this.#written.get(id);
+    if (before?.text === page.text && before.readAt === page.readAt) return;
     try {
-      replace(file, text);
-      this.#written.set(id, { file, text });
+      if (before?.text === page.text) date(page);
+      else replace(page);
+      this.#written.set(id, page);
       this.#told = false;
     } catch (error) {
       if (!this.#told)
         this.#options.host.logger.warn(
           { allocation: id },
-          `${file} could not be written, so NVML in the container shows old values: ` +
+          `${page.file} could not be written, so NVML in the container shows old values: ` +
             `${systemReason(error)}.`,
         );
       this.#told = true;
@@ -145,14 +166,20 @@ function pageOf({ socketPath }: Allocation): string {
   return `${socketPath}.nvml`;
 }
 
-/** Replaces the file atomically. Follows no link: other users may write to the directory. */
-function replace(file: string, text: string): void {
+/** Follows no link: other users may write to the directory. */
+function date({ file, readAt }: Written): void {
+  lutimesSync(file, readAt / 1000, readAt / 1000);
+}
+
+/** Replaces the file atomically. Follows no link. */
+function replace({ file, text, readAt }: Written): void {
   const unfinished = `${file}.new`;
   rmSync(unfinished, { force: true, recursive: true });
   const descriptor = openSync(unfinished, 'wx', 0o644);
   try {
     writeFileSync(descriptor, text);
     fchmodSync(descriptor, 0o644); // whatever the umask
+    futimesSync(descriptor, readAt / 1000, readAt / 1000);
   } finally {
     closeSync(descriptor);
   }
