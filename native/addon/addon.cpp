@@ -13,10 +13,11 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
     return exports.Set(name, Napi::Function::New(env, function, name));
   };
-  const bool set = add("peerCredentials", addon::peerCredentials) &&
-                   add("peerPidfd", addon::peerPidfd) && add("watchProcess", addon::watchProcess) &&
-                   add("sendDescriptors", addon::sendDescriptors) &&
-                   add("socketPair", addon::socketPair) && add("lockFile", addon::lockFile);
+  const bool set =
+      add("peerCredentials", addon::peerCredentials) && add("peerPidfd", addon::peerPidfd) &&
+      add("peerSendsNoMore", addon::peerSendsNoMore) && add("watchProcess", addon::watchProcess) &&
+      add("sendDescriptors", addon::sendDescriptors) && add("socketPair", addon::socketPair) &&
+      add("lockFile", addon::lockFile);
   return set ? exports : Napi::Object();
 }
 

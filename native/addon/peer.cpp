@@ -1,5 +1,6 @@
 #include "native/addon/peer.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -54,6 +55,15 @@ Napi::Value peerPidfd(const Napi::CallbackInfo& info) {
     return Napi::Number::New(env, pidfd);
   if (errno == ENOPROTOOPT) return env.Undefined();
   return refuseErrno(env, "peerPidfd of file descriptor " + std::to_string(fd));
+}
+
+Napi::Value peerSendsNoMore(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsNumber())
+    return refuse(Napi::TypeError::New(env, "peerSendsNoMore needs one file descriptor, a number"));
+  pollfd entry{info[0].As<Napi::Number>().Int32Value(), POLLRDHUP, 0};
+  const bool ended = poll(&entry, 1, 0) > 0 && (entry.revents & (POLLRDHUP | POLLHUP)) != 0;
+  return Napi::Boolean::New(env, ended);
 }
 
 }  // namespace addon

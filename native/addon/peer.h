@@ -13,4 +13,7 @@ Napi::Value peerCredentials(const Napi::CallbackInfo& info);
 /// (before 6.5).
 Napi::Value peerPidfd(const Napi::CallbackInfo& info);
 
+/// peerSendsNoMore(fd) -> whether the peer has closed the connection, or shut down its side
+Napi::Value peerSendsNoMore(const Napi::CallbackInfo& info);
+
 }  // namespace addon

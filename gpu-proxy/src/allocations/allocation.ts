@@ -45,6 +45,8 @@ export class Allocation {
     });
     this.#queue = new ConnectionQueue({
       starting: () => this.sessions.filter(({ session }) => !session.introduced).length,
+      // NVML of a container connects for the allocation only, and sends nothing.
+      gone: ({ connection, peer }) => hasGone(peer) || host.addon.peerSendsNoMore(connection),
       mayStart: () => host.mayStart(this.specification),
       start: (next) => this.#sessions.start(next),
       dropped: () => this.#noteIdle(),

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jest } from '@jest/globals';
-import { ConnectionQueue, type QueuedConnection } from './connection-queue.js';
+import { ConnectionQueue, hasGone, type QueuedConnection } from './connection-queue.js';
 import { StartRateLimit } from './start-rate-limit.js';
 
 /** No process of this machine has this pid. */
@@ -12,12 +12,14 @@ let starting = 0;
 let mayStart = true;
 let dropped = 0;
 let started: QueuedConnection[] = [];
+let silent: Socket | undefined;
 let queue: ConnectionQueue;
 
 beforeEach(() => {
   [now, starting, mayStart, dropped, started] = [0, 0, true, 0, []];
   queue = new ConnectionQueue({
     starting: () => starting,
+    gone: ({ connection, peer }) => hasGone(peer) || connection === silent,
     mayStart: () => mayStart,
     start: (next) => started.push(next),
     dropped: () => dropped++,
@@ -98,6 +100,14 @@ test('the connection of a dead client gets no worker, and the next one does', as
   expect(dead.destroy).toHaveBeenCalledTimes(1);
   expect(dropped).toBe(1);
   expect(started.map((one) => one.connection)).toEqual([connection]);
+});
+
+test('a connection that needs no worker when its turn comes is closed', async () => {
+  const { connection, destroy } = connect();
+  silent = connection;
+  await turns(2);
+  expect(destroy).toHaveBeenCalledTimes(1);
+  expect([started.length, dropped]).toEqual([0, 1]);
 });
 
 test('drop() closes the queued connections, and later ones are served', async () => {

@@ -12,6 +12,8 @@ export interface QueuedConnection {
 interface ConnectionQueueOptions {
   /** The number of workers that started and have not become sessions yet. */
   starting(): number;
+  /** Whether a client has ended, or wants no worker. */
+  gone(next: QueuedConnection): boolean;
   /** Whether the node has room for a worker now. If not, it calls resume() later. */
   mayStart(): boolean;
   /** Starts the worker of a connection. */
@@ -91,7 +93,7 @@ export class ConnectionQueue {
   }
 
   #take(next: QueuedConnection): void {
-    if (hasGone(next.peer)) {
+    if (this.#options.gone(next)) {
       next.connection.destroy();
       this.#options.dropped();
       return;

@@ -11,14 +11,16 @@ import { locateInstallation } from './installation.js';
 
 const addon = new Addon(locateInstallation().addon);
 
-async function withUnixSocket(body: (accepted: Socket) => void): Promise<void> {
+async function withUnixSocket(
+  body: (accepted: Socket, client: Socket) => void | Promise<void>,
+): Promise<void> {
   const directory = makePrivateDirectory();
   const server = createServer({ pauseOnConnect: true });
   await new Promise<void>((resolve) => server.listen(path.join(directory, 's'), resolve));
   const accepted = once(server, 'connection') as Promise<[Socket]>;
   const client = createConnection(path.join(directory, 's'));
   const [socket] = await accepted;
-  body(socket);
+  await body(socket, client);
   socket.destroy();
   client.destroy();
   await new Promise((resolve) => server.close(resolve));
@@ -57,6 +59,17 @@ test('peerPidfd() refers to the process that connected', async () => {
       new RegExp(`^Pid:\\s+${process.pid}$`, 'm'),
     );
     closeSync(pidfd);
+  });
+});
+
+test('peerSendsNoMore() is true after a client has shut down its side', async () => {
+  await withUnixSocket(async (socket, client) => {
+    expect(addon.peerSendsNoMore(socket)).toBe(false);
+    client.write('a byte that is not read');
+    await new Promise<void>((resolve) => client.end(() => resolve()));
+    expect(addon.peerSendsNoMore(socket)).toBe(true);
+    socket.destroy();
+    expect(addon.peerSendsNoMore(socket)).toBe(true);
   });
 });
 

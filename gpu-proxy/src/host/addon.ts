@@ -13,6 +13,7 @@ export interface PeerCredentials {
 interface NativeAddon {
   peerCredentials(fd: number): PeerCredentials;
   peerPidfd(fd: number): number | undefined;
+  peerSendsNoMore(fd: number): boolean;
   watchProcess(pid: number, ended: () => void): () => void;
   sendDescriptors(
     fd: number,
@@ -43,6 +44,11 @@ export class Addon {
    */
   peerPidfd(socket: Socket): number | undefined {
     return this.#native.peerPidfd(descriptorOf(socket));
+  }
+
+  /** Whether the peer has closed the connection, or shut down its side. Reads nothing. */
+  peerSendsNoMore(socket: Socket): boolean {
+    return socket.destroyed || this.#native.peerSendsNoMore(descriptorOf(socket));
   }
 
   /**

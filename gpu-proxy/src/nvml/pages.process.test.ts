@@ -78,3 +78,28 @@ test('NVML and CUDA name the same GPU', async () => {
   const { stdout } = await run([], body).end();
   expect(stdout).toMatch(/^True GPU-73696d75-/);
 });
+
+test('a client that shuts down its side of the connection gets no worker', async () => {
+  const body =
+    'import socket\n' +
+    'client = socket.socket(socket.AF_UNIX)\n' +
+    'client.connect(os.environ["NVIDIA_VIRTUAL_SOCKET"])\n' +
+    'client.shutdown(socket.SHUT_WR)\n' +
+    'say(client.recv(1))';
+  const { stdout, stderr } = await run(['--verbose'], body).end();
+  expect(stdout).toBe("b''\n");
+  expect(stderr).toContain('never called CUDA');
+});
+
+test('a page that does not change gets the time of each reading', async () => {
+  const body =
+    'page = lambda: os.stat(os.environ["NVIDIA_VIRTUAL_SOCKET"] + ".nvml")\n' +
+    'start(); alloc(64 * MiB); soon(shown, [512, 64])\n' +
+    'def dated():\n' +
+    '  before = page()\n' +
+    '  soon(lambda: page().st_mtime > before.st_mtime, True)\n' +
+    '  return [page().st_mtime > before.st_mtime, page().st_ino == before.st_ino]\n' +
+    'say(soon(dated, [True, True]))';
+  const { stdout } = await run(['--memory', '512MiB'], body).end();
+  expect(stdout).toBe('[True, True]\n');
+});
