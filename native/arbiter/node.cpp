@@ -133,9 +133,8 @@ bool Node::isStranger(int connection) const {
 /// Combines the reports of an allocation's workers and passes them to the schedule.
 void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
-  bool drained = true, waits = false, idle = true, unused = true;
+  bool drained = true, waits = false, idle = true, unused = true, pauses = true, runs = false;
   Pace pace = Pace::unknown;
-  const bool yields = schedule_.yieldsAtPause(id, now);
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr || worker.allocation != id) continue;
     const Mailbox& said = *worker.mailbox;
@@ -151,9 +150,13 @@ void Node::observe(const std::string& id, Time now) {
     const bool late = said.wants.load(std::memory_order_relaxed) != 0;
     const Time gap = static_cast<Time>(late ? kLateNanoseconds : kGapNanoseconds);
     const auto last = static_cast<Time>(said.submittedAt.load(std::memory_order_relaxed));
-    const bool rests = yields && !late && last > 0 &&
-                       now - std::max(last, worker.told) >= static_cast<Time>(kPauseNanoseconds);
-    idle = idle && (rests || (since > 0 && now - std::max(since, worker.told) >= gap));
+    const bool rests = since > 0 && now - std::max(since, worker.told) >= gap;
+    idle = idle && rests;
+    runs = runs || since == 0;
+    const bool submitsNothing =
+        !late && last > 0 &&
+        now - std::max(last, worker.told) >= static_cast<Time>(kPauseNanoseconds);
+    pauses = pauses && (rests || submitsNothing);
     schedule_.recorded(
         id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0,
                              now));
@@ -165,6 +168,10 @@ void Node::observe(const std::string& id, Time now) {
       if (drained) schedule_.drained(id, pace, now);
       break;
     case Grant::window:
+      if (pauses && !idle) {
+        const Yields yields = schedule_.yieldsAt(id, now);
+        idle = yields == Yields::atAnyPause || (yields == Yields::whileWorkRuns && runs);
+      }
       schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now);
       break;
     case Grant::open: break;

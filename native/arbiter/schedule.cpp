@@ -240,7 +240,9 @@ void Schedule::grantAll(Time now) {
   }
   std::vector<Allocation*> candidates;
   for (auto& [id, a] : allocations_) {
-    if (holds(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->holder = &a; });
+    for (Gpu* gpu : a.gpus) {
+      if (holds(a)) gpu->holder = &a;
+    }
     if (waits(a)) candidates.push_back(&a);
   }
   std::sort(candidates.begin(), candidates.end(),
@@ -322,15 +324,17 @@ Time Schedule::expected(const std::string& id) const {
 Time Schedule::endOf(const Allocation& a) { return std::min(a.end, a.pauseFrom); }
 
 /// Shares stay exact: nobody whose virtual time is ahead gets the rest of a window.
-bool Schedule::yieldsAtPause(const std::string& id, Time now) {
+Yields Schedule::yieldsAt(const std::string& id, Time now) {
   const Allocation* a = find(id);
-  if (a == nullptr || a->stage != Stage::window || now < a->pauseFrom) return false;
+  if (a == nullptr || a->stage != Stage::window || now < a->pauseFrom) return Yields::never;
   settle(now);
-  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+  const bool due = std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& other = entry.second;
     return &other != a && waits(other) && overlaps(other, *a) &&
            other.terms.priority == a->terms.priority && levelOf(other) <= levelOf(*a);
   });
+  if (!due) return Yields::never;
+  return now - a->pauseFrom < timing_.runningPause ? Yields::whileWorkRuns : Yields::atAnyPause;
 }
 
 /// Work that is held back must fit in afterwards. So the limit is half of the time between the last

@@ -31,7 +31,9 @@ struct Timing {
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
   /// if all competitors pause often: a turn of all in which each may lose its window at a pause,
   /// and the least time after which it may
-  Time pausingTurn = 3'850 * kMicrosecond, shortestPausing = 1'375 * kMicrosecond;
+  Time pausingTurn = 3'850 * kMicrosecond, shortestPausing = 1'300 * kMicrosecond;
+  /// time after that in which a pause without running work does not end it
+  Time runningPause = 250 * kMicrosecond;
   /// maximum drain time after a window; shortened if drains often time out
   Time drain = 4 * kMillisecond;
   /// drain time before a higher priority; zero, because the queue beside it is shorter than a
@@ -43,7 +45,7 @@ struct Timing {
   Time contention = 500 * kMillisecond;
   Time contentionByHigher = 10 * kSecond;
   Time fixedPeriod = 100 * kMillisecond;  ///< period of a fixed share
-  Time level = kMillisecond;        ///< of virtual time: allocations that differ by less take turns
+  Time level = kMillisecond;        ///< of its own time: allocations that differ by less take turns
   Time credit = 10 * kMillisecond;  ///< of its own time, which it may be owed after a pause
   Time recordPair = kMillisecond;   ///< maximum gap of two timed events that belong together
   Time overrunLimit = 0;      ///< maximum overrun beside others that want the GPU; 0: no limit
@@ -71,6 +73,13 @@ enum class Demand {
   none,
   busy,     ///< uses its grant
   waiting,  ///< has work at a closed gate
+};
+
+/// Pauses that end a window: nothing was submitted for kPauseNanoseconds.
+enum class Yields {
+  never,
+  whileWorkRuns,  ///< a pause that hides the handover: its work still runs
+  atAnyPause,
 };
 
 /// A decision for an allocation's workers.
@@ -124,8 +133,8 @@ class Schedule {
   /// When the allocation's grant is expected to change: the end of its window, if another waits, or
   /// of the window that it waits for. Windows that end at a pause: from when on. 0: unknown.
   Time expected(const std::string& id) const;
-  /// Whether its window may end at a pause now.
-  bool yieldsAtPause(const std::string& id, Time now);
+  /// Which pauses of its program end its window now.
+  Yields yieldsAt(const std::string& id, Time now);
   /// Time to keep free for an idle allocation of higher priority with periodic work.
   Reservation reservation(const std::string& id) const;
   /// Whether a handover is near, or in progress: a window with a waiter is about to end, or is
@@ -147,6 +156,7 @@ class Schedule {
     unsigned users = 0;  ///< number of allocations on it
     int occupants = 0;   ///< number of contexts whose work may be running there
     Time clock = 0;      ///< minimum virtual time of the competitors; never decreases
+    Time base = 0;       ///< minimum virtual time of those that wait
     Allocation* holder = nullptr;
     Time lentUntil = kNever;  ///< from then on reserved for an allocation of several GPUs
   };

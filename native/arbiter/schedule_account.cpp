@@ -26,8 +26,9 @@ void Schedule::settle(Time now) {
   settled_ = now;
   for (auto& [name, gpu] : gpus_) gpu.occupants = 0;
   for (auto& [id, a] : allocations_) {
-    if (occupies(a))
-      std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->occupants += a.contexts; });
+    for (Gpu* gpu : a.gpus) {
+      if (occupies(a)) gpu->occupants += a.contexts;
+    }
   }
   for (auto& [id, a] : allocations_) {
     if (occupies(a) && a.stage != Stage::open) charge(a, passed);
@@ -150,13 +151,14 @@ Time Schedule::untilPause(const Allocation& a) const {
   return std::max(timing_.pausingTurn / competitors, timing_.shortestPausing);
 }
 
-/// How far its virtual time is ahead of the minimum on any of its GPUs, in steps of `level`. Turns
-/// need not be exact to a microsecond.
+/// How far it is ahead of those that wait on any of its GPUs, in steps of `level`. Turns need not
+/// be exact to a microsecond. A wait changes no level, so the next allocation knows that it is
+/// next.
 Time Schedule::levelOf(const Allocation& a) const {
   Time ahead = -kNever / 2;
   for (std::size_t i = 0; i < a.gpus.size(); ++i)
-    ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
-  return (ahead < 0 ? ahead - timing_.level + 1 : ahead) / timing_.level;
+    ahead = std::max(ahead, a.served[i] - a.gpus[i]->base);
+  return ahead / byWeight(a, timing_.level);
 }
 
 /// An allocation that begins to compete starts near the minimum virtual time, so idle time is not
@@ -170,13 +172,16 @@ void Schedule::compete() {
     a.competes = competes;
   }
   for (auto& [name, gpu] : gpus_) {
-    Time least = kNever;
+    Time least = kNever, waiting = kNever;
     for (const auto& [id, a] : allocations_) {
       for (std::size_t i = 0; a.competes && i < a.gpus.size(); ++i) {
-        if (a.gpus[i] == &gpu) least = std::min(least, a.served[i]);
+        if (a.gpus[i] != &gpu) continue;
+        least = std::min(least, a.served[i]);
+        if (waits(a)) waiting = std::min(waiting, a.served[i]);
       }
     }
     if (least != kNever) gpu.clock = std::max(gpu.clock, least);
+    gpu.base = waiting == kNever ? gpu.clock : waiting;
   }
 }
 

@@ -198,6 +198,61 @@ TEST_CASE("an allocation pauses if one of its processes does") {
   CHECK(longestWindowWhere(Pace::unknown, static_cast<Pace>(99)) <= 6 * kMillisecond);
 }
 
+struct TwoAllocations {
+  TwoAllocations() {
+    node.put("one", half(), now);
+    node.put("other", half(), now);
+  }
+  Node node{{}};
+  Time now = kSecond;
+};
+
+/// Both pause often. One, with two sessions, has a window that may end at a pause from now on. Its
+/// sessions submitted work long ago, which runs.
+struct Pausing : TwoAllocations {
+  Pausing() {
+    for (const Worker* worker : {&first, &second, &other}) worker->mailbox().pace = Pace::pausing;
+    for (int turn = 0; turn < 8 || !first.has(Grant::window); ++turn) {
+      first.waits(node, now += kMillisecond);
+      other.waits(node, now);
+      for (const Worker* worker : {&first, &second, &other}) {
+        if (worker->has(Grant::closed)) worker->hasDrained(node, now);
+      }
+      node.update(now += Timing{}.window);
+    }
+    for (const Worker* worker : {&first, &second}) {
+      worker->mailbox().wants = 0;
+      worker->mailbox().idleSince = 0;
+      worker->mailbox().submittedAt = static_cast<std::uint64_t>(now);
+    }
+    other.waits(node, now);
+    now += Timing{}.pausingTurn / 2;
+  }
+  bool ends(Time at) {
+    node.update(at);
+    return first.has(Grant::closed);
+  }
+  const Worker first{node, 1, "one", now}, second{node, 2, "one", now},
+      other{node, 3, "other", now};
+};
+
+TEST_CASE("a window ends at a pause of all sessions, first at one that hides the handover") {
+  const auto at = [](Time time) { return static_cast<std::uint64_t>(time); };
+  Pausing rests;
+  CHECK(rests.ends(rests.now));
+  Pausing submits;
+  submits.second.mailbox().submittedAt = at(submits.now - 10 * kMicrosecond);
+  CHECK(!submits.ends(submits.now));
+  Pausing idle;
+  for (const Worker* worker : {&idle.first, &idle.second})
+    worker->mailbox().idleSince = at(idle.now - 10 * kMicrosecond);
+  CHECK(!idle.ends(idle.now));
+  CHECK(idle.ends(idle.now + Timing{}.runningPause));
+  Pausing partly;  // one of the two has work on the GPU
+  partly.second.mailbox().idleSince = at(partly.now - 10 * kMicrosecond);
+  CHECK(partly.ends(partly.now));
+}
+
 /// A tenant that always has work, of which 0.3 ms is left when the gate closes.
 class Saturating {
  public:

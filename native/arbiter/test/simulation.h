@@ -152,7 +152,8 @@ class Simulation {
   bool pauses(const Tenant& t, Grant grant) {
     return t.think > 0 && !t.saidIdle && grant == Grant::window &&
            now - std::max(t.roundBegan, t.granted) >= static_cast<Time>(kPauseNanoseconds) &&
-           schedule.yieldsAtPause(t.id, now);
+           schedule.yieldsAt(t.id, now) >=
+               (t.onDevice > 0 ? Yields::whileWorkRuns : Yields::atAnyPause);
   }
 
   bool answer(Tenant& t) {
