@@ -77,6 +77,11 @@ export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
     packages: ['mmdebstrap'],
     present: () => answers('mmdebstrap', '--version'),
   },
+  {
+    name: 'Chromium, for the dashboard',
+    packages: ['chromium'],
+    present: () => answers('chromium', '--version'),
+  },
   { name: 'iptables', packages: ['iptables'], present: () => answers('iptables', '--version') },
   { name: 'conntrack', packages: ['conntrack'], present: () => answers('conntrack', '--version') },
   { name: 'the ip command', packages: ['iproute2'], present: () => answers('ip', '-V') },

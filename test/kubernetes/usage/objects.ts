@@ -33,9 +33,16 @@ export const RIGHTS: readonly object[] = [
   ),
 ];
 
-/** A user who may read the usage of pods in a namespace; without one, of all pods and nodes. */
+/**
+ * A user who may read the usage of pods in a namespace; without one, of all pods and nodes. Each
+ * may open the dashboard.
+ */
 export function readers(user: string, namespace?: string): object[] {
-  const resources = namespace === undefined ? ['podgpuusages', 'nodegpuusages'] : ['podgpuusages'];
+  const resources = [
+    'podgpuusages',
+    'dashboard',
+    ...(namespace === undefined ? ['nodegpuusages'] : []),
+  ];
   return grant(
     `${user}-reads`,
     user,

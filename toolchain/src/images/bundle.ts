@@ -9,7 +9,14 @@ const OURS = new RegExp(
     'usage-api|kube-common|ledger|cuda-api)/dist/.*\\.js$',
 );
 /** Files that those modules load. */
-const FILES = ['node-state/proto', 'device-plugin/proto', 'kube-common/proto'];
+const FILES = [
+  'node-state/proto',
+  'device-plugin/proto',
+  'kube-common/proto',
+  'usage-api/dashboard/page.html',
+  'usage-api/dashboard/page.css',
+  'usage-api/dashboard/dist/page.js',
+];
 
 /**
  * Bundles each `package/dist/main.js` with all its modules into `NAME.js` in `directory`. A bundle

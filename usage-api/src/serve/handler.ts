@@ -7,11 +7,12 @@ import type { Board } from '../usage/board.js';
 import { type Collection, keyOf } from '../usage/collection.js';
 import type { Access } from './access.js';
 import { answer, warn } from './answer.js';
+import { answerDashboard } from './dashboard.js';
 import { apiResourceList } from './discovery.js';
 import { authenticate, type FrontProxy, type User } from './front-proxy.js';
 import { openApi, openApiIndex } from './openapi.js';
 import { type Query, readQuery, wantsTable, wantsWatch, writeContinue } from './query.js';
-import { readPath, type Target } from './request.js';
+import { DASHBOARD, readPath, type Target } from './request.js';
 import { table } from './table.js';
 import { Watch } from './watch.js';
 
@@ -57,6 +58,7 @@ export class Handler {
     if (!target) throw new UsageError('NO_SUCH_PATH', { path: url.pathname });
     if (request.method !== 'GET')
       throw new UsageError('READ_ONLY', { method: request.method ?? '' });
+    if (target.what === 'dashboard') return this.#dashboard(response, user, target);
     if (target.what !== 'pods' && target.what !== 'nodes')
       return answer(response, documentOf(target.what));
     const { board } = this.#options;
@@ -64,6 +66,18 @@ export class Handler {
     if (target.what === 'pods')
       return this.#read({ ...asked, definition: POD_USAGE, collection: board.pods });
     return this.#read({ ...asked, definition: NODE_USAGE, collection: board.nodes });
+  }
+
+  /** The page itself holds no data: it asks for them with the rights of its user. */
+  async #dashboard(response: ServerResponse, user: User, { namespace }: Place): Promise<void> {
+    await this.#options.access.check(user, {
+      verb: 'list',
+      resource: DASHBOARD,
+      namespace,
+      namespaced: true,
+      name: undefined,
+    });
+    answerDashboard(response);
   }
 
   /** Closes the connection of an unauthenticated peer. @throws UsageError NOT_THROUGH_API_SERVER */
@@ -183,7 +197,7 @@ function page<T extends UsageObject>(
   return { items, metadata: { resourceVersion: String(collection.revision), ...more } };
 }
 
-function documentOf(what: Exclude<Target['what'], 'pods' | 'nodes'>): object {
+function documentOf(what: Exclude<Target['what'], 'pods' | 'nodes' | 'dashboard'>): object {
   switch (what) {
     case 'resources':
       return apiResourceList(DEFINITIONS);

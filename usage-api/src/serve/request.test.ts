@@ -22,6 +22,8 @@ test.each([
   '/toString',
   `${ROOT}/pods`,
   `${ROOT}/podgpuusages/name`,
+  `${ROOT}/dashboard/page.js`,
+  `${ROOT}/namespaces/a/dashboard/page.js`,
   `${ROOT}/namespaces/a/nodegpuusages`,
   `${ROOT}/namespaces/a/podgpuusages/x/log`,
   `${ROOT}/nodegpuusages/n/status`,

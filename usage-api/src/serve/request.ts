@@ -5,10 +5,14 @@ import { API_VERSION } from '../resources.js';
 export type Target =
   | { readonly what: 'resources' | 'openapi' | 'openapiGroup' }
   | {
-      readonly what: 'pods' | 'nodes';
+      /** `dashboard`: the page that shows the pods, of all namespaces or one. */
+      readonly what: 'pods' | 'nodes' | 'dashboard';
       readonly namespace: string | undefined;
       readonly name: string | undefined;
     };
+
+/** The resource by which roles allow the page. */
+export const DASHBOARD = 'dashboard';
 
 const FIXED: Readonly<Record<string, Target>> = {
   [`/apis/${API_VERSION}`]: { what: 'resources' },
@@ -28,6 +32,10 @@ export function readPath(path: string): Target | undefined {
     return { what: 'pods', namespace, name };
   if (first === POD_USAGE.name && parts.length === 1)
     return { what: 'pods', namespace: undefined, name: undefined };
+  if (first === DASHBOARD && parts.length === 1)
+    return { what: 'dashboard', namespace: undefined, name: undefined };
+  if (first === 'namespaces' && resource === DASHBOARD && parts.length === 3)
+    return { what: 'dashboard', namespace, name };
   if (first === NODE_USAGE.name && parts.length <= 2)
     return { what: 'nodes', namespace: undefined, name: parts[1] };
   return undefined;
