@@ -8,7 +8,9 @@ import { copyNvidiaSmi } from './nvidia-smi.js';
 let directory: string;
 let root: string;
 let copy: string;
+let log: string;
 beforeEach(() => {
+  log = '';
   directory = makePrivateDirectory();
   root = path.join(directory, 'root');
   copy = path.join(directory, 'nvidia-smi');
@@ -21,7 +23,10 @@ function run(
   driver = '/usr/lib/x86_64-linux-gnu/libcuda.so.1',
   kind: 'real' | 'simulated' = 'real',
 ) {
-  copyNvidiaSmi({ kind, driver }, directory, root, pino({ level: 'silent' }));
+  const write = (line: string) => {
+    log += line;
+  };
+  copyNvidiaSmi({ kind, driver }, directory, root, pino({}, { write }));
 }
 
 test('copyNvidiaSmi() copies the file of the host, and a newer one over it', () => {
@@ -45,8 +50,13 @@ test('copyNvidiaSmi() follows links within the root directory of the host', () =
 test('copyNvidiaSmi() keeps an earlier copy, and copies nothing without a driver', () => {
   writeFileSync(copy, 'earlier');
   run();
+  expect(log).toContain(
+    'no new nvidia-smi: /usr/lib/bin/nvidia-smi and /usr/bin/nvidia-smi do not exist.',
+  );
+  log = '';
   writeFileSync(path.join(root, 'usr/bin/nvidia-smi'), 'one');
   run(undefined, 'simulated');
+  expect(log).toBe('');
   expect(readFileSync(copy, 'utf8')).toBe('earlier');
   rmSync(copy);
   symlinkSync('nvidia-smi', path.join(root, 'etc/nvidia-smi'));

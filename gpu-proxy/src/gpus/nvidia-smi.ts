@@ -33,12 +33,20 @@ export function copyNvidiaSmi(
   const found = PLACES.map((place) =>
     resolveIn(root, path.resolve(path.dirname(driver), place)),
   ).find((file) => file !== undefined);
-  if (found === undefined) return;
+  if (found === undefined) {
+    const directory = path.dirname(driver);
+    logger.info(`Containers get no new nvidia-smi: ${describe(directory)} do not exist.`);
+    return;
+  }
   try {
     replace(nvidiaSmiIn(state), readFileSync(found));
   } catch (error) {
     logger.warn(`${found} could not be copied for containers: ${systemReason(error)}.`);
   }
+}
+
+function describe(libraries: string): string {
+  return PLACES.map((place) => path.resolve(libraries, place)).join(' and ');
 }
 
 function replace(file: string, content: Buffer): void {
