@@ -93,13 +93,13 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   async () => {
     const cgroup = path.join(hierarchies[0] as string, path.basename(root));
     mkdirSync(cgroup);
-    const orphan = start('/bin/sleep');
+    const orphan = spawn('/bin/sh', ['-c', 'read line', '\x1b[2J\n'.repeat(1000)]);
     const ended = once(orphan, 'exit');
     try {
       writeFileSync(path.join(cgroup, 'cgroup.procs'), `${orphan.pid}`);
       await expect(remove(300)).rejects.toThrow(
         `The cgroup ${cgroup} cannot be removed, because it contains ` +
-          `process ${orphan.pid} (/bin/sleep 1000)`,
+          `process ${orphan.pid} (/bin/sh -c read line ?[2J??[2J?`,
       );
     } finally {
       orphan.kill('SIGKILL');

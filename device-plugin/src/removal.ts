@@ -1,7 +1,18 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readIfThere } from '@nvidia-virtual/service/files';
+import { printable } from '@nvidia-virtual/service/printable';
 import {
   identifyProcess,
   isAlive,
@@ -29,6 +40,8 @@ interface RemovalOptions {
 }
 
 const PAUSE_MS = 200;
+/** Bytes of a command line that a message names. */
+const LONGEST_COMMAND = 200;
 
 /**
  * Terminates processes that device plugin and gpu-proxy started on this node, and removes their
@@ -133,8 +146,23 @@ function removeCgroup(directory: string): string | undefined {
 }
 
 function commandOf(pid: string): string {
-  const words = readIfThere(`/proc/${pid}/cmdline`)?.split('\0').join(' ').trim();
-  return (words || identifyProcess(Number(pid)).program).slice(0, 200);
+  const words = readStart(`/proc/${pid}/cmdline`).split('\0').join(' ').trim();
+  return printable(words) || identifyProcess(Number(pid)).program;
+}
+
+/** The first bytes of a file that a tenant can make long. Empty if it cannot be read. */
+function readStart(file: string): string {
+  const buffer = Buffer.alloc(LONGEST_COMMAND);
+  try {
+    const descriptor = openSync(file, 'r');
+    try {
+      return buffer.toString('utf8', 0, readSync(descriptor, buffer));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return '';
+  }
 }
 
 /** Refuses to remove a directory with mounts, because their content is not ours. */

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { printable } from './printable.js';
 
 /**
  * Identity of a process. A pid can be reused; pid and start time together are unique within a boot.
@@ -7,6 +8,7 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks since boot. Undefined if the process had already exited. */
   readonly startTime: string | undefined;
+  /** Printable: a tenant chooses the name. */
   readonly program: string;
 }
 
@@ -127,10 +129,10 @@ function readStat(pid: number | 'self'): Stat | undefined {
 }
 
 function programOf(pid: number): string {
-  return (
+  return printable(
     readOrUndefined(() => readlinkSync(`/proc/${pid}/exe`)) ??
-    readOrUndefined(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) ??
-    'unknown'
+      readOrUndefined(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) ??
+      'unknown',
   );
 }
 
