@@ -1,5 +1,4 @@
 import { readdirSync, statSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
@@ -8,9 +7,9 @@ import type { Logger } from 'pino';
 import type { Installation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
 import { eventReason, targetOf } from './binding.js';
-import { type ContainerIdentity, parseCgroup } from './cgroup.js';
+import { ContainerProcesses } from './container-processes.js';
 import type { Grants } from './grants.js';
-import { parseMaps, readMaps } from './mapped-libraries.js';
+import { readMaps } from './mapped-libraries.js';
 import type { NodePods } from './node-pods.js';
 import type { PodEvents } from './pod-events.js';
 import { containerNamed } from './tenant.js';
@@ -26,8 +25,6 @@ interface ImageCheckOptions {
 }
 
 const LOOK_EVERY_MS = 10_000;
-/** Limit on processes of a pod whose mappings are read at a time. */
-const MOST_PROCESSES = 16;
 /** Directories of a build with files that the device plugin mounts into containers. */
 const MOUNTED = ['lib', 'container'];
 
@@ -39,6 +36,7 @@ const MOUNTED = ['lib', 'container'];
 export class ImageCheck {
   readonly #options: ImageCheckOptions;
   readonly #timer: NodeJS.Timeout;
+  readonly #processes = new ContainerProcesses();
   /** Container and error code of each event, for as long as the pod is examined. */
   #told = new Set<string>();
   #looking = false;
@@ -80,13 +78,14 @@ export class ImageCheck {
 
   async #examine(uids: ReadonlySet<string>): Promise<void> {
     const ours = this.#ourInodes();
-    for (const { pid, identity } of await processesIn(uids)) {
-      const pod = this.#options.pods.find(identity.podUid);
-      const container = pod && containerNamed(pod, identity.containerId);
+    for (const process of await this.#processes.some(uids)) {
+      const pod = this.#options.pods.find(process.podUid);
+      const container = pod && containerNamed(pod, process.containerId);
       if (!pod || container === undefined || !requestsSlots(pod, container)) continue;
-      const maps = await readMaps(pid).catch(() => '');
-      const { driver, musl } = parseMaps(maps);
-      const foreign = driver.find(({ inode }) => !ours.has(inode));
+      const found = await readMaps(process.pid).catch(() => undefined);
+      if (!found || !(await this.#processes.isStill(process))) continue;
+      const { driver, musl } = found;
+      const foreign = [...driver.values()].find(({ inode }) => !ours.has(inode));
       if (foreign)
         this.#tell(pod, container, new ProxyError('LIBRARY_FOREIGN', { ...foreign, container }));
       else if (musl) this.#tell(pod, container, new ProxyError('LIBRARY_MUSL', { container }));
@@ -124,30 +123,6 @@ function filesIn(directory: string): string[] {
   } catch {
     return [];
   }
-}
-
-interface ContainerProcess {
-  readonly pid: number;
-  readonly identity: ContainerIdentity;
-}
-
-/** Processes in containers of these pods. */
-async function processesIn(uids: ReadonlySet<string>): Promise<ContainerProcess[]> {
-  const init = await cgroupOf(1);
-  const found = new Map([...uids].map((uid) => [uid, [] as ContainerProcess[]]));
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const identity = parseCgroup(await cgroupOf(Number(name)), init);
-    const known = identity?.containerId === undefined ? undefined : found.get(identity.podUid);
-    if (identity && known && known.length < MOST_PROCESSES)
-      known.push({ pid: Number(name), identity });
-  }
-  return [...found.values()].flat();
-}
-
-/** Empty if the process has ended. */
-function cgroupOf(pid: number): Promise<string> {
-  return readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '');
 }
 
 function requestsSlots({ spec }: V1Pod, name: string): boolean {

@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { parseMaps, readMaps } from './mapped-libraries.js';
 
-function line(inode: number, file: string): string {
-  return `7f0000000000-7f0000001000 r-xp 00000000 08:01 ${inode}                 ${file}`;
+function line(inode: number, file: string, permissions = 'r-xp'): string {
+  return `7f0000000000-7f0000001000 ${permissions} 00000000 08:01 ${inode}                 ${file}`;
 }
 
 test('libraries of the driver are found by their names, once each', () => {
@@ -17,7 +22,8 @@ test('libraries of the driver are found by their names, once each', () => {
     line(11, '/opt/libcuda.so.backup'),
     line(12, '/opt/a b/libcuda.so'),
   ];
-  expect(parseMaps(maps.join('\n'))).toEqual({
+  const { driver, musl } = parseMaps(maps);
+  expect({ driver: [...driver.values()], musl }).toEqual({
     driver: [
       { file: '/usr/lib/x86_64-linux-gnu/libcuda.so.1', inode: 7 },
       { file: '/usr/local/cuda-12.4/compat/libcuda.so.550.54.15', inode: 8 },
@@ -28,31 +34,66 @@ test('libraries of the driver are found by their names, once each', () => {
   });
 });
 
+test('a library that is only read is not counted', () => {
+  const lines = ['/opt/libcuda.so.1', '/lib/ld-musl-x86_64.so.1'].map((file) =>
+    line(7, file, 'r--p'),
+  );
+  expect(parseMaps(lines)).toEqual({ driver: new Map(), musl: false });
+});
+
 test('the loader of musl is found', () => {
-  expect(parseMaps(line(7, '/lib/ld-musl-x86_64.so.1')).musl).toBe(true);
+  expect(parseMaps([line(7, '/lib/ld-musl-x86_64.so.1')]).musl).toBe(true);
 });
 
 test('a path that a tenant chose is shortened and printable', () => {
-  const [hostile] = parseMaps(line(7, `/${'\x1b\xff'.repeat(3000)}/libcuda.so.1`)).driver;
+  const { driver } = parseMaps([line(7, `/${'\x1b\u202e'.repeat(3000)}/libcuda.so.1`)]);
+  const hostile = driver.get(7);
   expect(hostile?.file).toMatch(/^\.\.\.\?+\/libcuda\.so\.1$/);
   expect(hostile?.file.length).toBeLessThan(210);
 });
 
-test('maps of a process are read, up to a limit', async () => {
-  const many = `
-import ctypes, sys
+/** Maps libcuda.so.1 in a directory with a long name, between very many other mappings. */
+const MANY = `
+import ctypes, os, sys
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p
-for i in range(60000): libc.mmap(None, 4096, 1 + i % 2, 0x22, -1, 0)
+def fill(count):
+  for i in range(count): libc.mmap(None, 4096, 1 + i % 2, 0x22, -1, 0)
+fill(int(sys.argv[2]))
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(file, 4096)
+libc.mmap(None, 4096, 5, 2, file, 0)
 print(flush=True)
 sys.stdin.read()`;
-  const child = spawn('python3', ['-c', many], { stdio: ['pipe', 'pipe', 'inherit'] });
+
+async function withMappings<Result>(
+  count: number,
+  body: (pid: number, file: string) => Promise<Result>,
+): Promise<Result> {
+  const directory = makePrivateDirectory();
+  const file = path.join(directory, 'a'.repeat(250), 'libcuda.so.1');
+  mkdirSync(path.dirname(file));
+  const child = spawn('python3', ['-c', MANY, file, String(count)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   try {
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    const { length } = await readMaps(child.pid as number);
-    expect(length).toBeGreaterThan(1000);
-    expect(length).toBeLessThan(2 * 1024 * 1024);
+    await once(child.stdout, 'data');
+    return await body(child.pid as number, file);
   } finally {
     child.kill('SIGKILL');
+    removePrivateDirectory(directory);
   }
+}
+
+test('maps of a process are read in parts', async () => {
+  const { driver } = await withMappings(2000, readMaps);
+  expect([...driver.values()].map(({ file }) => file.slice(-20))).toEqual(['aaaaaaa/libcuda.so.1']);
+});
+
+test('maps are read up to a limit, in little memory', async () => {
+  await withMappings(60_000, async (pid) => {
+    const before = process.memoryUsage().arrayBuffers;
+    expect((await readMaps(pid)).musl).toBe(false);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * 1024 * 1024);
+  });
 });

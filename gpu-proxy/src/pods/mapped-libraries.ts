@@ -1,52 +1,66 @@
 import { open } from 'node:fs/promises';
 import path from 'node:path';
+import { printable } from '@nvidia-virtual/service/printable';
 
 export interface MappedLibrary {
   readonly file: string;
   readonly inode: number;
 }
 
+/** The libraries of the driver that a process executes, by inode, and whether it runs with musl. */
+interface MappedLibraries {
+  readonly driver: Map<number, MappedLibrary>;
+  musl: boolean;
+}
+
 /** Also as a deleted file. */
 const DRIVER = /\/lib(?:cuda|nvidia-ml)\.so(?:\.[\d.]+)?(?: \(deleted\))?$/;
 const MUSL = /\/ld-musl-[\w-]+\.so\.1$/;
-/** address permissions offset device inode path */
-const LINE = /^\S+ \S+ \S+ \S+ (\d+) +(\/.*)$/;
+/** address permissions offset device inode path; a file that is only read is no library. */
+const LINE = /^\S+ ..x. \S+ \S+ (\d+) +(\/.*)$/;
 /** Limit on what is read of a process: a hostile one can have very many mappings. */
 const MOST_BYTES = 1024 * 1024;
+/** The kernel gives at most a page in each read, and no longer path. */
+const PART_BYTES = 8192;
 const LONGEST_PATH = 200;
 
-/** The libraries of the driver, and the loader of musl, in the text of /proc/PID/maps. */
-export function parseMaps(maps: string): { driver: MappedLibrary[]; musl: boolean } {
-  const driver = new Map<number, MappedLibrary>();
-  let musl = false;
-  for (const line of maps.split('\n')) {
+/** The libraries of the driver, and the loader of musl, in lines of /proc/PID/maps. */
+export function parseMaps(
+  lines: readonly string[],
+  found: MappedLibraries = { driver: new Map(), musl: false },
+): MappedLibraries {
+  for (const line of lines) {
     const [, inode, file = ''] = LINE.exec(line) ?? [];
     if (DRIVER.test(file))
-      driver.set(Number(inode), { file: printable(file), inode: Number(inode) });
-    musl ||= MUSL.test(file);
+      found.driver.set(Number(inode), { file: shortened(file), inode: Number(inode) });
+    found.musl ||= MUSL.test(file);
   }
-  return { driver: [...driver.values()], musl };
+  return found;
 }
 
-/** @throws a system error if the process has ended */
-export async function readMaps(pid: number): Promise<string> {
+/** Keeps one part of the file at a time. @throws a system error if the process has ended */
+export async function readMaps(pid: number): Promise<MappedLibraries> {
   const file = await open(`/proc/${pid}/maps`);
+  const buffer = Buffer.alloc(PART_BYTES);
+  const found = parseMaps([]);
   try {
-    const parts: Buffer[] = [];
+    let rest = '';
     for (let size = 0; size < MOST_BYTES; ) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(64 * 1024));
+      const { bytesRead } = await file.read(buffer, 0, PART_BYTES);
       if (bytesRead === 0) break;
-      parts.push(buffer.subarray(0, bytesRead));
+      const lines = (rest + buffer.toString('utf8', 0, bytesRead)).split('\n');
+      rest = (lines.pop() ?? '').slice(-PART_BYTES);
+      parseMaps(lines, found);
       size += bytesRead;
     }
-    return Buffer.concat(parts).toString('latin1');
+    return found;
   } finally {
     await file.close();
   }
 }
 
 /** The tenant chose the path. Keeps its end, which has the name. */
-function printable(file: string): string {
-  const text = path.posix.normalize(file).replaceAll(/[^\x20-\x7e]/g, '?');
+function shortened(file: string): string {
+  const text = printable(path.posix.normalize(file));
   return text.length > LONGEST_PATH ? `...${text.slice(-LONGEST_PATH)}` : text;
 }
