@@ -3,7 +3,6 @@
 #include <elf.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -13,6 +12,7 @@
 #include "native/fatbin/container.h"
 #include "native/fatbin/fatbin.h"
 #include "native/simulator/machine.h"
+#include "native/simulator/ptx_text.h"
 
 namespace simulator {
 namespace {
@@ -218,25 +218,7 @@ CUresult readContained(std::span<const std::byte> file, std::vector<std::string>
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/// PTX begins with comments and .version.
-bool looksLikePtx(const char* text) {
-  for (;;) {
-    while (std::isspace(static_cast<unsigned char>(*text))) ++text;
-    if (std::strncmp(text, "//", 2) == 0) {
-      text += std::strcspn(text, "\n");
-    } else if (std::strncmp(text, "/*", 2) == 0) {
-      const char* end = std::strstr(text + 2, "*/");
-      if (end == nullptr) return false;
-      text = end + 2;
-    } else {
-      return *text == '.';
-    }
-  }
-}
-
-}  // namespace
-
-CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence) {
+CUresult readAny(const void* image, std::vector<std::string>& texts, std::string& sentence) {
   if (isWrapper(image)) return readWrapper(load<Wrapper>(image), texts, sentence);
   if (isFatbin(image)) return readFatbin(image, texts, sentence);
   if (isElf(image))
@@ -250,8 +232,8 @@ CUresult readImage(const void* image, std::vector<std::string>& texts, std::stri
   return CUDA_SUCCESS;
 }
 
-CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
-                       std::vector<std::string>& texts, std::string& sentence) {
+CUresult readInput(CUjitInputType type, std::span<const std::byte> data,
+                   std::vector<std::string>& texts, std::string& sentence) {
   const auto* text = reinterpret_cast<const char*>(data.data());
   switch (type) {
     case CU_JIT_INPUT_PTX:
@@ -268,6 +250,26 @@ CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
     case CU_JIT_INPUT_LIBRARY: return readContained(data, texts, sentence);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+CUresult checkVersions(CUresult status, const std::vector<std::string>& texts,
+                       std::string& sentence) {
+  for (const std::string& text : texts)
+    if (status == CUDA_SUCCESS) status = checkPtxVersion(text, sentence);
+  return status;
+}
+
+}  // namespace
+
+CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence) {
+  const CUresult status = readAny(image, texts, sentence);
+  return checkVersions(status, texts, sentence);
+}
+
+CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
+                       std::vector<std::string>& texts, std::string& sentence) {
+  const CUresult status = readInput(type, data, texts, sentence);
+  return checkVersions(status, texts, sentence);
 }
 
 }  // namespace simulator

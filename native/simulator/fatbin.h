@@ -13,8 +13,9 @@
 namespace simulator {
 
 /// Reads the texts of an image: one, or one per object file of relocatable device code. Returns
-/// CUDA_ERROR_NO_BINARY_FOR_GPU if none fits, and CUDA_ERROR_INVALID_IMAGE if the format is unknown
-/// or damaged. `sentence`: the reason.
+/// CUDA_ERROR_NO_BINARY_FOR_GPU if none fits, CUDA_ERROR_UNSUPPORTED_PTX_VERSION if a text is newer
+/// than the driver, and CUDA_ERROR_INVALID_IMAGE if the format is unknown or damaged. `sentence`:
+/// the reason.
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence);
 
 /// Reads the texts of an input of the linker: of PTX, or of all fat binaries that the input is or

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "native/simulator/ptx_text.h"
+
 namespace {
 
 enum Compression { kRaw, kLz4, kZstd };
@@ -231,6 +233,18 @@ TEST_CASE("PTX text is an image, and machine code is not") {
   CHECK(read("text").result == CUDA_ERROR_INVALID_IMAGE);
   CHECK(read("/* no end").result == CUDA_ERROR_INVALID_IMAGE);
   CHECK(read(machineCode("other", true).data()).result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
+TEST_CASE("PTX that is newer than the driver is refused") {
+  CHECK(simulator::newestPtx(11080) == 78);
+  CHECK(simulator::newestPtx(12040) == 84);
+  CHECK(simulator::newestPtx(12060) == 85);
+  CHECK(simulator::newestPtx(12090) == 88);
+  CHECK(simulator::newestPtx(13000) == 90);
+  CHECK(read("// from CUDA 13.0\n.version 9.0").result == CUDA_SUCCESS);
+  CHECK(read("// from CUDA 13.1\n.version 9.1").result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  CHECK(read(fatbin({{1, 80, ".version 9.4\n"}}).data()).result ==
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
 }  // namespace
