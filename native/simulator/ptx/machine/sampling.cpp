@@ -25,6 +25,15 @@ std::int64_t wholePart(float coordinate) {
       std::floor(std::clamp(static_cast<double>(coordinate), -0x1p40, 0x1p40)));
 }
 
+/// CUDA defines wrap and mirror by the fraction of the coordinate. Far from 0 the product with the
+/// size would not have it any more.
+float inFirstPeriod(float coordinate, CUaddress_mode mode) {
+  if (!std::isfinite(coordinate)) return coordinate;
+  if (mode == CU_TR_ADDRESS_MODE_WRAP) return coordinate - std::floor(coordinate);
+  if (mode == CU_TR_ADDRESS_MODE_MIRROR) return coordinate - 2 * std::floor(coordinate / 2);
+  return coordinate;
+}
+
 std::array<std::int64_t, 3> extents(const ImageLevel& level) {
   return {level.width, level.height, level.depth};
 }
@@ -100,9 +109,10 @@ Sampling::Place Sampling::project(const SamplePoint& point, const ImageLevel& le
   if (isLayered(geometry_)) place.layer = layerOf(level, point.layer);
   const auto size = extents(level);
   for (unsigned axis = 0; axis < place.dimensions; ++axis)
-    place.at[axis] = texture_.sampler.normalizedCoordinates
-                         ? point.at[axis] * static_cast<float>(size[axis])
-                         : point.at[axis];
+    place.at[axis] =
+        texture_.sampler.normalizedCoordinates
+            ? inFirstPeriod(point.at[axis], addressMode(axis)) * static_cast<float>(size[axis])
+            : point.at[axis];
   return place;
 }
 

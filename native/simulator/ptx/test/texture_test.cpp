@@ -82,6 +82,30 @@ TEST_CASE("a linear filter weighs with 8 bits of fraction") {
 }
 
 /// The texels and the result are those of an H200.
+TEST_CASE("wrap and mirror keep the fraction of far coordinates") {
+  const auto at = [](const char* bits, CUaddress_mode mode) {
+    test::Module module(test::kernel("mov.u64 %rd4, 77; mov.f32 %f5, 0f" + std::string(bits) +
+                                     ";\ntex.1d.v4.f32.f32 " + kResults +
+                                     ", [%rd4, {%f5}];\nst.global.f32 [%rd1], %f1;"));
+    test::Volume volume(module, ImageShape::d1);
+    volume.image.levels[0].width = 3;
+    simulator::Sampler sampler;
+    sampler.normalizedCoordinates = true;
+    sampler.address.fill(mode);
+    module.images.textures[test::kHandle] = {volume.image, sampler};
+    test::Buffer<float> out(module.memory, 1);
+    CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+    return out[0];
+  };
+  for (const CUaddress_mode mode : {CU_TR_ADDRESS_MODE_WRAP, CU_TR_ADDRESS_MODE_MIRROR})
+    for (const char* even : {"4EFFFFFF", "4F000001", "60AD78EC", "7F7FFFFF", "FF7FFFFF"})
+      CHECK(at(even, mode) == 0);
+  CHECK(at("BE800000", CU_TR_ADDRESS_MODE_WRAP) == 2);    // -0.25
+  CHECK(at("BE800000", CU_TR_ADDRESS_MODE_MIRROR) == 0);  // -0.25
+  CHECK(at("4B000001", CU_TR_ADDRESS_MODE_WRAP) == 0);    // 2^23 + 1
+  CHECK(at("4B000001", CU_TR_ADDRESS_MODE_MIRROR) == 2);  // 2^23 + 1
+}
+
 TEST_CASE("products of weights are rounded to 8 bits") {
   test::Module module(test::kernel(R"(
   mov.u64 %rd4, 77;
