@@ -101,12 +101,15 @@ CUresult checkArray(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descr
   constexpr unsigned kAccepted = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
                                  CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                                  CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
-  constexpr unsigned kLacking =
-      CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
-  if ((descriptor.Flags & ~(kAccepted | kLacking)) != 0 || !isKnown(descriptor.Format))
+  constexpr unsigned kVideo = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+  constexpr unsigned kLacking = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+  if ((descriptor.Flags & ~(kAccepted | kLacking | kVideo)) != 0 || !isKnown(descriptor.Format))
     return CUDA_ERROR_INVALID_VALUE;
-  const bool planar = descriptor.Format == CU_AD_FORMAT_NV12 && !mipmapped;
-  if ((descriptor.Flags & kLacking) != 0 || (formatOf(descriptor.Format) == nullptr && !planar))
+  // Only arrays for video engines have planes.
+  const bool video = (descriptor.Flags & kVideo) != 0;
+  const bool planar = video && descriptor.Format == CU_AD_FORMAT_NV12 && !mipmapped;
+  if ((descriptor.Flags & kLacking) != 0 || video != planar ||
+      (formatOf(descriptor.Format) == nullptr && !planar))
     return CUDA_ERROR_NOT_SUPPORTED;
   if (contradictory(descriptor) ||
       !(planar ? isFrame(descriptor) : hasChannels(descriptor.Format, descriptor.NumChannels)))

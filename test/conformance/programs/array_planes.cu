@@ -1,4 +1,4 @@
-// Planes of an array of video frames are arrays.
+// Planes of an array for video engines are arrays.
 // conformance: flags=-lcuda judges=itself
 #include <vector>
 
@@ -29,8 +29,8 @@ int main() {
   EXPECT_DRIVER(cuArray3DCreate(&plain, &bytes));
   EXPECT(cuArrayGetPlane(&plane, plain, 0) == CUDA_ERROR_INVALID_VALUE);
   EXPECT_DRIVER(cuArrayDestroy(plain));
-  const CUDA_ARRAY3D_DESCRIPTOR video{256, 128, 0, CU_AD_FORMAT_NV12, 3, 0};
-  if (cuArray3DCreate(&frame, &video) != CUDA_SUCCESS) return verdict();
+  const CUDA_ARRAY3D_DESCRIPTOR video{256, 128, 0, CU_AD_FORMAT_NV12, 3, CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE};
+  EXPECT_DRIVER(cuArray3DCreate(&frame, &video));
   CUDA_ARRAY3D_DESCRIPTOR seen{};
   EXPECT_DRIVER(cuArrayGetPlane(&plane, frame, 0));
   EXPECT_DRIVER(cuArray3DGetDescriptor(&seen, plane));
