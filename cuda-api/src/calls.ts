@@ -32,6 +32,10 @@ type Submission = (typeof SUBMISSIONS)[number];
 export const ALLOCATES = ['nothing', 'device', 'host'] as const;
 type Allocates = (typeof ALLOCATES)[number];
 
+/** The least that a call needs: any real GPU, or one of a compute capability. */
+export const BACKENDS = ['real', 'real 10.0'] as const;
+type Backend = (typeof BACKENDS)[number];
+
 export interface Parameter {
   type: string;
   name: string;
@@ -66,8 +70,8 @@ export interface Call {
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
-  /** Whether the simulated GPU lacks what the call is about. */
-  realOnly: boolean;
+  /** GPUs that have what the call is about. Undefined: all, and the simulated one. */
+  backend?: Backend;
   /**
    * Work that it submits to the GPU. Required for calls with a stream or a per-thread variant.
    */

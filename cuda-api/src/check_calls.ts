@@ -79,8 +79,8 @@ function checkCall(call: Call, types: TypeTable): void {
       call.place.fail(
         `${call.name} is not sent to the worker (mode: ${call.mode}): remove "ordered: false".`,
       );
-    if (call.realOnly)
-      call.place.fail(`${call.name} is not sent to the worker: remove "backend: real".`);
+    if (call.backend)
+      call.place.fail(`${call.name} is not sent to the worker: remove "backend: ${call.backend}".`);
   }
   if ((doesNothing(call) || call.mode === 'same') && call.clientCustom) {
     call.place.fail(`${call.name} has no body (mode: ${call.mode}): remove "client: custom".`);

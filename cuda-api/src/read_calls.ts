@@ -1,6 +1,7 @@
 import { parseDeclaration } from './c_declaration.js';
 import {
   ALLOCATES,
+  BACKENDS,
   type Call,
   type Direction,
   MODES,
@@ -62,7 +63,7 @@ export function readCall(entry: Located): Call {
     ordered: readFlag(found.ordered, true),
     ...(found.submits ? { submits: found.submits.oneOf(SUBMISSIONS) } : {}),
     ...(found.window ? { window: found.window.oneOf(WINDOWS) } : {}),
-    realOnly: found.backend?.oneOf(['real']) === 'real',
+    ...(found.backend ? { backend: found.backend.oneOf(BACKENDS) } : {}),
     ...(found.allocates ? { allocates: found.allocates.oneOf(ALLOCATES) } : {}),
   };
 }

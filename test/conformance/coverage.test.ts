@@ -11,24 +11,26 @@ const ROWS = `
 | cuLaunchKernel (_ptsz) | sent on, returns at once | client, frame |
 | cuArrayCreate | always CUDA_ERROR_INVALID_CONTEXT, as the driver |  |
 | cuTensor | answered by the worker (real GPU only) | |
+| cuWide | answered by the worker (real GPU of compute capability 10.0 only) | |
 | cuOther | missing |  |
 | cuGL | refused: a reason |  |
 `;
 
 test('supportedCalls() has the calls that work, and on which GPU', () => {
   expect(supportedCalls(ROWS)).toEqual([
-    { name: 'cuInit', realOnly: false },
-    { name: 'cuMemAlloc_v2', realOnly: false },
-    { name: 'cuLaunchKernel', realOnly: false },
-    { name: 'cuTensor', realOnly: true },
+    { name: 'cuInit', on: 'all' },
+    { name: 'cuMemAlloc_v2', on: 'all' },
+    { name: 'cuLaunchKernel', on: 'all' },
+    { name: 'cuTensor', on: 'real' },
+    { name: 'cuWide', on: 'newer' },
   ]);
 });
 
 test('coverage() expects what only a real GPU has on a real GPU only', () => {
   const made = new Set(['cuInit', 'cuLaunchKernel']);
-  const simulated = { supported: 3, notMade: ['cuMemAlloc_v2'], realOnly: ['cuTensor'] };
+  const simulated = { supported: 3, notMade: ['cuMemAlloc_v2'], elsewhere: ['cuTensor', 'cuWide'] };
   expect(coverage(made, 'simulated', ROWS)).toEqual(simulated);
-  const real = { supported: 4, notMade: ['cuMemAlloc_v2', 'cuTensor'], realOnly: [] };
+  const real = { supported: 4, notMade: ['cuMemAlloc_v2', 'cuTensor'], elsewhere: ['cuWide'] };
   expect(coverage(made, 'real', ROWS)).toEqual(real);
 });
 

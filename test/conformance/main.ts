@@ -166,15 +166,15 @@ function printNotRecorded(builds: readonly Build[]): void {
 function printCoverage(failedPrograms: number): { passed: number; failed: number } {
   const total = { passed: 0, failed: failedPrograms };
   for (const [mode, calls] of made) {
-    const { supported, notMade, realOnly } = coverage(calls, mode);
+    const { supported, notMade, elsewhere } = coverage(calls, mode);
     total.passed += supported - notMade.length;
     total.failed += notMade.length;
     const list = notMade.length > 0 ? `: ${notMade.join(' ')}` : '';
     console.log(
       `${mode}: ${notMade.length} of ${supported} supported calls not made with success${list}`,
     );
-    if (realOnly.length > 0)
-      console.log(`${realOnly.length} are supported on a real GPU only: ${realOnly.join(' ')}`);
+    if (elsewhere.length > 0)
+      console.log(`${elsewhere.length} are supported on other GPUs only: ${elsewhere.join(' ')}`);
   }
   return total;
 }

@@ -9,6 +9,11 @@ const HOW: Readonly<Record<Exclude<Mode, 'same' | 'constant' | 'refused'>, strin
   wait: 'answered by the worker, may wait for the GPU',
 };
 
+const BACKEND: Readonly<Record<NonNullable<Call['backend']>, string>> = {
+  real: ' (real GPU only)',
+  'real 10.0': ' (real GPU of compute capability 10.0 only)',
+};
+
 /** docs/coverage.md: what each function does. */
 export function emitCoverage({ calls }: Specification): string {
   const exported = calls.filter(({ call }) => !call.internal);
@@ -72,7 +77,7 @@ function how(call: Call): string {
   if (call.mode === 'same') return `as ${call.same}`;
   if (call.mode === 'constant') return `always ${call.result}, as the driver`;
   if (call.mode === 'refused') return `refused: ${call.why}`;
-  return HOW[call.mode] + (call.realOnly ? ' (real GPU only)' : '');
+  return HOW[call.mode] + (call.backend ? BACKEND[call.backend] : '');
 }
 
 function byHand(call: Call): string {
