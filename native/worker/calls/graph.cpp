@@ -264,6 +264,8 @@ CUresult cuGraphDestroyNode(Thread& thread, CUgraphNode hNode) {
 
 CUresult cuGraphInstantiateWithFlags(Thread& thread, CUgraphExec* phGraphExec, CUgraph hGraph,
                                      unsigned long long flags) {
+  // A kernel would launch it by the driver's handle, which the program does not have.
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   return thread.session.graphMemory.instantiate(hGraph, phGraphExec, [&] {
     return thread.driver.cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
   });

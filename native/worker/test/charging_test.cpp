@@ -519,6 +519,14 @@ TEST_CASE("the memory of an executable graph is charged before it is made, retur
   CHECK(test.quota.used() == kLimit - 32 * kMiB);
 }
 
+TEST_CASE("graphs that kernels launch are refused") {
+  Fixture test;
+  const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
+  for (const unsigned long long flags : {4ull, 5ull, 12ull})
+    CHECK(test.frames->call(CallNumber::cuGraphInstantiateWithFlags, graph, flags).status ==
+          CUDA_ERROR_NOT_SUPPORTED);
+}
+
 // Those of the host, and managed ones, would pin the worker's memory.
 TEST_CASE("only pools and physical memory of the device are made") {
   Fixture test;
