@@ -12,7 +12,8 @@ namespace wire {
 /// soon.
 class TicketCounter {
  public:
-  std::uint64_t take() { return last_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  std::uint64_t take() { return last_.fetch_add(1, std::memory_order_acquire) + 1; }
+  std::uint64_t last() const { return last_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> last_{0};

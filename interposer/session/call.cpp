@@ -34,6 +34,18 @@ bool followContext(Session& session, Thread& thread, Order order) {
   return !session.lost();
 }
 
+/// After these calls other processes may use memory of this one.
+constexpr bool exportsMemory(CallNumber number) {
+  using enum CallNumber;
+  return number == cuIpcGetMemHandle || number == cuMemExportToShareableHandle ||
+         number == cuMemPoolExportToShareableHandle || number == cuMemPoolExportPointer;
+}
+
+/// Queries change nothing.
+constexpr bool isQuery(CallNumber number) {
+  return number == CallNumber::cuEventQuery || number == CallNumber::cuStreamQuery;
+}
+
 /// After these calls the program may look at what the GPU wrote. A reply with content would not
 /// survive the calls that fetch managed variables.
 constexpr bool waitsForGpu(CallNumber number) {
@@ -79,7 +91,12 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   if (encoder_.failed()) [[unlikely]]
     return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE,
            false;
-  if (order == kOrdered) ticket_ = session->tickets.take();
+  if (order == kOrdered) {
+    ticket_ = session->tickets.take();
+    changes_ =
+        ticket_ - (isQuery(number) ? session->queries.fetch_add(1, std::memory_order_release) + 1
+                                   : session->queries.load(std::memory_order_acquire));
+  }
   return true;
 }
 
@@ -111,9 +128,17 @@ CUresult Call::wait(wire::Decoder& reply) {
     thread_->session->noteFault();
   const auto status = static_cast<CUresult>(header.status);
   if (status == CUDA_SUCCESS && waitsForGpu(number_) && reply.finished()) afterWait();
+  if (status == CUDA_SUCCESS) noteReply();
   if (status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
     return contextError(*thread_, status);
   return status;
+}
+
+void Call::noteReply() {
+  thread_->changes = changes_;
+  if (number_ == CallNumber::cuCtxSynchronize)
+    thread_->completed.noteLoad(thread_->context(), changes_, Completed::kIdle);
+  if (exportsMemory(number_)) thread_->session->noteExport();
 }
 
 CUresult Call::enqueue(bool plausible) {
@@ -124,6 +149,7 @@ CUresult Call::enqueue(bool plausible) {
     return wait(reply);
   }
   if (const CUresult status = publish(0); status != CUDA_SUCCESS) return status;
+  thread_->changes = changes_;
   const auto earlier = channel_->takeDeferredError();
   if (wire::isFault(earlier)) [[unlikely]]
     thread_->session->noteFault();

@@ -43,6 +43,7 @@ class Call {
 
  private:
   CUresult publish(std::uint16_t flags);
+  void noteReply();
 
   Thread* thread_ = nullptr;
   wire::ClientChannel* channel_ = nullptr;
@@ -50,6 +51,7 @@ class Call {
   /// Taken before the frame is written: the atomic increment waits for all earlier stores, and the
   /// worker polls the frame's first cache line meanwhile. 0: none, or published.
   std::uint64_t ticket_ = 0;
+  std::uint64_t changes_ = 0;  ///< value of Session::changes() behind this call, if it is ordered
   CUresult status_ = CUDA_SUCCESS;
   wire::Encoder encoder_;
 };

@@ -47,6 +47,14 @@ class Session {
   int faultDevice() const { return faultDevice_; }
 
   wire::TicketCounter tickets;
+  /// Tickets of queries, which change nothing. Counted after the ticket is taken, and read before
+  /// changes() reads the last ticket. So a query under way makes changes() too high, not too low.
+  std::atomic<std::uint64_t> queries{0};
+  /// Number of ordered calls so far that may change what is complete.
+  std::uint64_t changes() const {
+    const std::uint64_t queried = queries.load(std::memory_order_acquire);
+    return tickets.last() - queried;
+  }
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
 
@@ -69,6 +77,10 @@ class Session {
   /// Whether a call has returned an error that ends its context.
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
   void noteFault() { faulted_.store(true, std::memory_order_relaxed); }
+
+  /// Whether other processes may use memory of this one.
+  bool exportsMemory() const { return exportsMemory_.load(std::memory_order_acquire); }
+  void noteExport() { exportsMemory_.store(true, std::memory_order_release); }
 
   /// Whether a stream of this process may be capturing.
   bool capturing() const { return (captures_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
@@ -96,6 +108,7 @@ class Session {
   std::vector<wire::DeviceInfo> devices_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> faulted_{false};
+  std::atomic<bool> exportsMemory_{false};
   std::atomic<std::uint64_t> captures_{0};
 
   std::mutex sendMutex_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "interposer/session/completed.h"
 #include "wire/channel.h"
 
 namespace interposer {
@@ -34,7 +35,9 @@ struct Thread {
   CUdevice device = 0;
   /// By their handles: where findKernel() looks first.
   std::array<std::pair<std::uint64_t, std::shared_ptr<Kernel>>, kKernelsRemembered> kernels{};
-  unsigned waiting = 0;  ///< above 0: all calls wait for their replies (Waiting in call.h)
+  Completed completed;
+  std::uint64_t changes = 0;  ///< value of Session::changes() behind the last call that returned
+  unsigned waiting = 0;       ///< above 0: all calls wait for their replies (Waiting in call.h)
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   std::unique_ptr<wire::ClientChannel> channel;

@@ -136,7 +136,7 @@ const LOCAL_NAMES: Readonly<Record<string, string>> = {
   enqueue: 'cuEventRecord through the whole product (simulated GPU)',
   'ring.bare.null_round_trip': 'bare ring: null round trip',
   'ring.wire.null_round_trip': "the product's ring: null round trip",
-  'round trip': 'cuStreamQuery through the whole product (simulated GPU)',
+  'round trip': 'a call with a reply through the whole product (simulated GPU)',
   'thread instructions a second and core':
     'simulator: thread instructions per second and core, float arithmetic',
 };

@@ -17,8 +17,10 @@ namespace {
 
 TEST_CASE("tickets count from 1") {
   TicketCounter counter;
+  CHECK(counter.last() == 0);
   CHECK(counter.take() == 1);
   CHECK(counter.take() == 2);
+  CHECK(counter.last() == 2);
 }
 
 // More threads than slots and processors; every 500th holds its turn until the others have fallen

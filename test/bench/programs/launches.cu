@@ -2,6 +2,10 @@
 #include "measure.h"
 
 __global__ void nothing() {}
+__global__ void run(long long cycles) {
+  const long long begin = clock64();
+  while (clock64() - begin < cycles) continue;
+}
 
 int main() {
   cudaStream_t stream = nullptr;
@@ -61,4 +65,16 @@ int main() {
     for (int i = 0; i < 500; ++i) cudaStreamQuery(stream);
   });
   report("stream query", streamQuery / 500 * 1e6, "us");
+
+  // What a program pays that looks now and then whether its work is done.
+  double busy = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    run<<<1, 1, 0, stream>>>(10'000'000);
+    CHECK(cudaEventRecord(event, stream));
+    busy = std::min(busy, best(1, [&] {
+                      for (int i = 0; i < 500; ++i) cudaEventQuery(event);
+                    }));
+    CHECK(cudaStreamSynchronize(stream));
+  }
+  report("event query, work under way", busy / 500 * 1e6, "us");
 }

@@ -1,0 +1,46 @@
+// Queries of events and streams. Programs poll, so an answer of CUDA_SUCCESS is repeated without
+// the worker while it must still hold. CUDA_ERROR_NOT_READY always comes from the driver.
+#include "interposer/contexts/contexts.h"
+#include "interposer/session/call.h"
+#include "interposer/session/callback.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+#include "wire/wait.h"
+
+namespace interposer {
+
+namespace {
+
+/// Whether the driver would give no other answer for another reason: an error of the context, or a
+/// capture that forbids queries.
+bool mayRepeat(const Session& session) {
+  return !session.lost() && !session.faulted() && !session.capturing() && !session.synchronous();
+}
+
+template <class T>
+CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
+  Session* const session = Session::current();
+  if (session == nullptr || insideCallback()) [[unlikely]]
+    return Session::ready();
+  Thread& thread = Thread::current();
+  const CUcontext context = thread.context();
+  if (mayNote && mayRepeat(*session) &&
+      thread.completed.holds(context, number(object), session->changes(),
+                             wire::monotonicNanoseconds()))
+    return CUDA_SUCCESS;
+  const CUresult status = ask(object);
+  if (status == CUDA_SUCCESS && mayNote)
+    thread.completed.note(context, number(object), thread.changes, wire::monotonicNanoseconds());
+  return status;
+}
+
+}  // namespace
+
+/// Another process may record an event that it shares, without any call of this one.
+CUresult cuEventQuery(CUevent hEvent) {
+  return query(hEvent, !sharesEvents(), remote::cuEventQuery);
+}
+
+CUresult cuStreamQuery(CUstream hStream) { return query(hStream, true, remote::cuStreamQuery); }
+
+}  // namespace interposer

@@ -1,0 +1,63 @@
+// What one thread knows to be complete from its last replies, so that it need not ask again.
+//
+// Work of the session begins only with an ordered call (call.h), and only such a call records an
+// event or destroys an object. So what was complete stays so until any thread makes an ordered
+// call other than a query. Events of several processes are an exception: do not note them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cuda_abi.h"
+
+namespace interposer {
+
+class Completed {
+ public:
+  /// Time in ns for which an answer is repeated. A fault in another stream is noticed at the next
+  /// question to the driver, which natively takes longer than this to learn of it.
+  static constexpr std::uint64_t kRepeatNanoseconds = 50'000;
+
+  /// The driver answered CUDA_SUCCESS for the event or stream in the context. `changes`: value of
+  /// Session::changes() that the answer belongs to. `now`: monotonic time in ns.
+  void note(CUcontext context, std::uint64_t object, std::uint64_t changes, std::uint64_t now) {
+    place(object) = {context, object, changes, now + kRepeatNanoseconds};
+  }
+  /// Whether that answer may be repeated.
+  bool holds(CUcontext context, std::uint64_t object, std::uint64_t changes,
+             std::uint64_t now) const {
+    const Answer& answer = answers_[indexOf(object)];
+    return answer.context == context && answer.object == object && answer.changes == changes &&
+           now < answer.until;
+  }
+
+  /// What runs besides copies of a kind that the worker ends before the session's next ordered
+  /// call: kQuiet: nothing that the legacy default stream waits for; kIdle: nothing in the context.
+  enum Load { kBusy, kQuiet, kIdle };
+
+  void noteLoad(CUcontext context, std::uint64_t changes, Load load) {
+    load_ = load;
+    loadContext_ = context;
+    loadChanges_ = changes;
+  }
+  Load load(CUcontext context, std::uint64_t changes) const {
+    return loadContext_ == context && loadChanges_ == changes ? load_ : kBusy;
+  }
+
+ private:
+  struct Answer {
+    CUcontext context = nullptr;
+    std::uint64_t object = 0;
+    std::uint64_t changes = 0;
+    std::uint64_t until = 0;
+  };
+  static std::size_t indexOf(std::uint64_t object) { return (object * 0x9e3779b97f4a7c15u) >> 61; }
+  Answer& place(std::uint64_t object) { return answers_[indexOf(object)]; }
+
+  std::array<Answer, 8> answers_{};
+  Load load_ = kBusy;
+  CUcontext loadContext_ = nullptr;
+  std::uint64_t loadChanges_ = 0;
+};
+
+}  // namespace interposer
