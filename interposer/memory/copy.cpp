@@ -19,27 +19,65 @@ namespace {
 
 void* hostAddress(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-/// A small copy from pageable memory: its bytes are read now and travel in the frame.
+bool isLegacy(CUstream stream) { return number(stream) <= number(CU_STREAM_LEGACY); }
+
+/// What ran when the current ordered call of this thread took its place in the order, as far as the
+/// thread knows. For copies with the legacy default stream.
+Completed::Load loadBefore(CUstream stream) {
+  const Thread& thread = Thread::current();
+  return isLegacy(stream) ? thread.completed.load(thread.context(), thread.session->changes() - 1)
+                          : Completed::kBusy;
+}
+/// A copy with the stream has ended, or will in its turn.
+void noteEnded(CUstream stream, Completed::Load before) {
+  Thread& thread = Thread::current();
+  if (isLegacy(stream))
+    thread.completed.noteLoad(thread.context(), thread.changes,
+                              before == Completed::kIdle ? before : Completed::kQuiet);
+}
+
+/// Whether only kernels and later calls of this session can see the memory's content. Managed
+/// memory is no such, nor memory that other processes may use, nor a mirrored variable.
+bool isHidden(CUdeviceptr address, std::size_t bytes) {
+  return isAllocated(address, bytes) && !overlappingHostRange(address, bytes) &&
+         !Session::current()->exportsMemory() &&
+         callHooks.load(std::memory_order_acquire) == nullptr;
+}
+
+/// A small copy from pageable memory: its bytes are read now and travel in the frame. A copy that
+/// the program waits for returns without a reply if nothing else runs in the context, so that
+/// nobody can notice. Natively, too, it may return before the bytes have reached the device.
 CUresult copyInlineHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
                         CUstream stream, bool synchronise) {
   Call call;
   if (!call.begin(CallNumber::cuMemcpyHtoDAsync_v2, sizeof(wire::CopyFrame) + 16 + bytes, kOrdered))
     return call.status();
-  call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), synchronise, 0});
+  const Completed::Load load = synchronise ? loadBefore(stream) : Completed::kBusy;
+  const auto wait = load != Completed::kBusy ? wire::kCopyEndsInTurn
+                    : synchronise            ? wire::kCopyEnds
+                                             : wire::kCopyEnqueued;
+  call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), wait, 0});
   call.encoder().putBytes(source, bytes);
+  const bool goesOn = synchronise ? load == Completed::kIdle && isHidden(destination, bytes)
+                                  : isAllocated(destination, bytes);
   wire::Decoder reply;
-  return synchronise || !isAllocated(destination, bytes) ? call.wait(reply) : call.enqueue();
+  const CUresult status = goesOn ? call.enqueue() : call.wait(reply);
+  if (status == CUDA_SUCCESS && synchronise) noteEnded(stream, load);
+  return status;
 }
 
 CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
   Call call;
   if (!call.begin(CallNumber::cuMemcpyDtoHAsync_v2, sizeof(wire::CopyFrame), kOrdered))
     return call.status();
-  call.encoder().put(wire::CopyFrame{0, source, bytes, number(stream), 1, 0});
+  const Completed::Load load = loadBefore(stream);
+  const auto wait = load != Completed::kBusy ? wire::kCopyEndsInTurn : wire::kCopyEnds;
+  call.encoder().put(wire::CopyFrame{0, source, bytes, number(stream), wait, 0});
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
   const auto content = reply.getBytes(wire::kInlineCopyBytes);
   if (content.size() != bytes) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  noteEnded(stream, load);
   std::memcpy(destination, content.data(), bytes);
   return afterWait(), CUDA_SUCCESS;
 }

@@ -35,6 +35,13 @@ Figures::Word* wayOf(Figures& figures, const CUDA_MEMCPY3D& copy) {
   return toHost ? &figures.bytesDeviceToHost : &figures.bytesDeviceToDevice;
 }
 
+/// Whether the driver's own waiting copy is called, as by the program, in place of a copy and a
+/// wait. It keeps the turn, so nothing else may run in the stream.
+bool isInTurn(const Thread& thread, const wire::CopyFrame& copy, CUstream stream) {
+  return copy.wait == wire::kCopyEndsInTurn && (stream == nullptr || stream == CU_STREAM_LEGACY) &&
+         !thread.session.captures.any();
+}
+
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
 /// A copy of layers of rows. Its frame has the structure with handles in place of objects, the
@@ -86,10 +93,14 @@ CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&,
   if (copy.source == 0 && thread.isCaptured(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const void* source = copy.source != 0 ? pointer(copy.source) : content.data();
   thread.awaitWindow(window, stream, copy.bytes, {kHostToDevice, copy.bytes});
+  Figures::Word& figure = thread.session.figures.bytesHostToDevice;
+  if (copy.source == 0 && isInTurn(thread, copy, stream))
+    return counted(figure, copy.bytes,
+                   thread.driver.cuMemcpyHtoD_v2(copy.destination, source, copy.bytes));
   const CUresult status =
-      counted(thread.session.figures.bytesHostToDevice, copy.bytes,
+      counted(figure, copy.bytes,
               thread.driver.cuMemcpyHtoDAsync_v2(copy.destination, source, copy.bytes, stream));
-  return finish(thread, status, stream, copy.synchronise != 0);
+  return finish(thread, status, stream, copy.wait != wire::kCopyEnqueued);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& out,
@@ -108,10 +119,14 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   void* destination = copy.destination != 0 ? pointer(copy.destination) : out.putSpace(copy.bytes);
   if (destination == nullptr) return thread.refuseFrame();
   thread.awaitWindow(window, stream, copy.bytes, {kDeviceToHost, copy.bytes});
+  Figures::Word& figure = thread.session.figures.bytesDeviceToHost;
+  if (copy.destination == 0 && isInTurn(thread, copy, stream))
+    return counted(figure, copy.bytes,
+                   thread.driver.cuMemcpyDtoH_v2(destination, copy.source, copy.bytes));
   const CUresult status =
-      counted(thread.session.figures.bytesDeviceToHost, copy.bytes,
+      counted(figure, copy.bytes,
               thread.driver.cuMemcpyDtoHAsync_v2(destination, copy.source, copy.bytes, stream));
-  return finish(thread, status, stream, copy.synchronise != 0 || copy.destination == 0);
+  return finish(thread, status, stream, copy.wait != wire::kCopyEnqueued || copy.destination == 0);
 }
 
 CUresult cuMemcpy3DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {

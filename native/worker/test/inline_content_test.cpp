@@ -1,4 +1,4 @@
-// Code images that travel inside the frame, from a hostile client too.
+// Code images and copies that travel inside the frame, from a hostile client too.
 #include <dlfcn.h>
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "native/worker/test/session_fixture.h"
 #include "test/unit/program.h"
+#include "wire/copy.h"
 #include "wire/image.h"
 
 namespace {
@@ -50,6 +51,29 @@ struct Fixture {
   }
 };
 
+/// A copy to the device whose bytes are in the frame.
+worker::test::Reply copyIn(Fixture& test, std::uint64_t to, const std::string& bytes,
+                           wire::CopyWait wait, std::uint64_t stream) {
+  return test.frames.send(CallNumber::cuMemcpyHtoDAsync_v2, [&](wire::Encoder& frame) {
+    frame.put(wire::CopyFrame{to, 0, bytes.size(), stream, wait, 0});
+    frame.putBytes(bytes.data(), bytes.size());
+  });
+}
+
+/// A copy of 8 bytes to the host, whose bytes are in the reply.
+worker::test::Reply copyOut(Fixture& test, std::uint64_t from, wire::CopyWait wait,
+                            std::uint64_t stream) {
+  return test.frames.send(CallNumber::cuMemcpyDtoHAsync_v2, [&](wire::Encoder& frame) {
+    frame.put(wire::CopyFrame{0, from, 8, stream, wait, 0});
+  });
+}
+
+std::uint64_t wordOf(const char* text) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, text, sizeof word);
+  return word;
+}
+
 std::string terminated(const std::string& text) { return text + '\0'; }
 
 }  // namespace
@@ -83,4 +107,44 @@ TEST_CASE("a length that exceeds the frame, or the limit, ends the session") {
   Fixture test;
   CHECK(test.load({}, image).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
   CHECK(test.load({0}, "").status == CUDA_ERROR_INVALID_IMAGE);
+}
+
+TEST_CASE("copies in turn move the bytes, in every stream that a client may name") {
+  Fixture test;
+  const auto memory = test.frames.call(CallNumber::cuMemAlloc_v2, std::uint64_t{4096});
+  const auto stream = test.frames.call(CallNumber::cuStreamCreate, 1u);
+  REQUIRE(memory.status == CUDA_SUCCESS);
+  REQUIRE(stream.status == CUDA_SUCCESS);
+  for (const std::uint64_t of :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, stream.handle}) {
+    for (const char* text : {"abcdefgh", "ijklmnop"}) {
+      CHECK(copyIn(test, memory.handle, text, wire::kCopyEndsInTurn, of).status == CUDA_SUCCESS);
+      const auto back = copyOut(test, memory.handle, wire::kCopyEndsInTurn, of);
+      CHECK(back.status == CUDA_SUCCESS);
+      CHECK(back.second == wordOf(text));  // behind the length
+    }
+  }
+  CHECK(test.frames.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
+}
+
+TEST_CASE("copies in turn check what other copies check") {
+  Fixture test;
+  CHECK(copyIn(test, 0x550000000000, "abcdefgh", wire::kCopyEndsInTurn, 0).status ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(copyOut(test, 0x550000000000, wire::kCopyEndsInTurn, 0).status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(copyIn(test, 0x550000000000, "abcdefgh", wire::kCopyEndsInTurn, 0x7777).status ==
+        CUDA_ERROR_INVALID_HANDLE);
+  const auto memory = test.frames.call(CallNumber::cuMemAlloc_v2, std::uint64_t{4096});
+  REQUIRE(memory.status == CUDA_SUCCESS);
+  // An unknown kind of wait is a copy that ends before the reply.
+  CHECK(copyIn(test, memory.handle, "abcdefgh", wire::CopyWait{77}, 0).status == CUDA_SUCCESS);
+  CHECK(copyOut(test, memory.handle, wire::CopyWait{77}, 0).second == wordOf("abcdefgh"));
+  // A host address is checked whatever the kind of wait.
+  const auto refused =
+      test.frames.send(CallNumber::cuMemcpyHtoDAsync_v2, [&](wire::Encoder& frame) {
+        frame.put(wire::CopyFrame{memory.handle, 0x550000001000, 8, 0, wire::kCopyEndsInTurn, 0});
+        frame.putBytes(nullptr, 0);
+      });
+  CHECK(refused.status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.frames.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
 }
