@@ -16,7 +16,8 @@ inline constexpr std::size_t kMaxMessageBytes = std::size_t{4} << 20;
 enum class MessageKind : std::uint32_t {
   hello = 1,  ///< client: Hello, then `NAME=value` strings of the environment that the driver reads
   welcome = 2,   ///< worker: Welcome and the devices, or a refusal with its sentence
-  channel = 3,   ///< client: the memory file of a new channel
+  channel = 3,   ///< client: the memory file of a new channel; kAnswersFaults: of the thread
+                 ///< that answers page faults
   memory = 4,    ///< client: a memory file, named by an id that a later frame refers to
   text = 5,      ///< worker: bytes for the program's stdout (stream 1) or stderr (stream 2), or a
                  ///< sentence for CUDA_LOG_FILE (kLogStream)
@@ -30,6 +31,7 @@ enum class MessageKind : std::uint32_t {
 inline constexpr MessageKind kLastMessageKind = MessageKind::notFound;
 
 inline constexpr int kLogStream = 0;
+inline constexpr std::uint64_t kAnswersFaults = 1;  ///< id of a channel
 
 struct MessageHeader {
   MessageKind kind;

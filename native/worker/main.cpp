@@ -149,8 +149,9 @@ int serve(const Options& options, char** arguments, Output& output, const WarmDr
   if (!options.arbiter.empty())
     // without one, time slicing is off, or not done by the arbiter
     session->gate.open(options.arbiter);
-  reportEnd(*session,
-            session->serve(pidfd, [&](int channelFile) { serveChannel(*session, channelFile); }));
+  reportEnd(*session, session->serve(pidfd, [&](int channelFile, bool answersFaults) {
+    serveChannel(*session, channelFile, answersFaults);
+  }));
   _exit(0);  // skips the driver's exit handlers, which wait for running kernels
 }
 

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <functional>
+#include <utility>
 
+#include "native/worker/session/in_context.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -17,35 +19,12 @@ namespace {
 using wire::ManagedPlace;
 using Allocation = ManagedMemory::Allocation;
 
-constexpr std::uint64_t kGpuPage = std::uint64_t{2} << 20;
-
-std::uint64_t gpuBytes(const Allocation& memory) {
-  return (memory.bytes + kGpuPage - 1) & ~(kGpuPage - 1);
-}
-
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// Makes a context current while it lives, in calls that take no ticket.
-class InContext {
- public:
-  InContext(Thread& thread, CUcontext context)
-      : driver_(thread.driver),
-        relaxed_(thread.driver),
-        status_(context == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                   : thread.driver.cuCtxPushCurrent_v2(context)) {}
-  ~InContext() {
-    CUcontext popped = nullptr;
-    if (status_ == CUDA_SUCCESS) driver_.cuCtxPopCurrent_v2(&popped);
-  }
-  InContext(const InContext&) = delete;
-  InContext& operator=(const InContext&) = delete;
-  CUresult status() const { return status_; }
-
- private:
-  const Driver& driver_;
-  const RelaxedCapture relaxed_;
-  const CUresult status_;
-};
+bool contains(const Allocation& memory, const wire::AddressRange& range) {
+  return range.begin >= memory.address && range.begin <= range.end &&
+         range.end - memory.address <= memory.bytes;
+}
 
 void refundPinned(Thread& thread, std::uint64_t bytes) {
   thread.session.quota.refundPinned(bytes);
@@ -63,93 +42,59 @@ CUresult pin(Thread& thread, Allocation& memory, int file) {
   return CUDA_SUCCESS;
 }
 
-/// Nothing else may come to lie at addresses of the window.
-void reserveAgain(Thread& thread, std::uint64_t address, std::uint64_t bytes) {
-  if (!wire::reserve({address, address + bytes}))
-    thread.session.fail("the address of the program's managed memory is taken in the worker");
-}
-
-/// Gives back what reserve() and back() took.
-void leaveGpu(Thread& thread, std::uint64_t address, std::uint64_t bytes) {
-  cuMemUnmap(thread, address, (bytes + kGpuPage - 1) & ~(kGpuPage - 1));
-  cuMemAddressFree(thread, address, wire::managedAddresses(bytes));
-  reserveAgain(thread, address, wire::managedAddresses(bytes));
-}
-
-/// Reserves exactly these addresses with the driver, which needs them unmapped.
-bool reserve(Thread& thread, std::uint64_t address, std::uint64_t bytes) {
-  munmap(pointer(address), bytes);
-  CUdeviceptr got = 0;
-  const CUresult status = cuMemAddressReserve(thread, &got, bytes, 0, address, 0);
-  if (status == CUDA_SUCCESS && got == address) return true;
-  if (status == CUDA_SUCCESS) cuMemAddressFree(thread, got, bytes);
-  reserveAgain(thread, address, bytes);
-  return false;
-}
-
-/// Maps GPU memory at reserved addresses. It stays charged while it is mapped.
-bool back(Thread& thread, std::uint64_t address, const Allocation& memory) {
-  const std::uint64_t bytes = gpuBytes(memory);
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, memory.device};
-  CUmemGenericAllocationHandle handle = 0;
-  if (cuMemCreate(thread, &handle, bytes, &properties, 0) != CUDA_SUCCESS) return false;
-  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  const bool done = cuMemMap(thread, address, bytes, 0, handle, 0) == CUDA_SUCCESS &&
-                    cuMemSetAccess(thread, address, bytes, &access, 1) == CUDA_SUCCESS;
-  cuMemRelease(thread, handle);
-  return done;
-}
-
-/// A stream that waits for no other one, shared by the moves of the context.
-bool openStream(Thread& thread, Allocation& memory) {
-  CUstream& stream = thread.session.managed.streams[memory.context];
-  if (stream == nullptr)
-    thread.session.streams.make(memory.context, &stream, [&] {
-      return thread.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    });
-  memory.stream = stream;
-  return stream != nullptr;
-}
-
-/// Asks the quota before, so that memory which does not fit is not reported as refused.
-bool placeOnGpu(Thread& thread, std::uint64_t address, Allocation& memory) {
-  Quota& quota = thread.session.quota;
-  if (!quota.tryCharge(gpuBytes(memory))) return false;
-  quota.refund(gpuBytes(memory));
-  if (!openStream(thread, memory) ||
-      !reserve(thread, address, wire::managedAddresses(memory.bytes)))
-    return false;
-  if (back(thread, address, memory)) return true;
-  leaveGpu(thread, address, memory.bytes);
-  return false;
-}
-
 /// The GPU reaches the program's own pages, at the same address.
-CUresult placeInHostMemory(Thread& thread, std::uint64_t address, const Allocation& memory) {
-  if (!thread.session.shared.mapAside(address, memory.bytes, memory.pages))
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  return thread.driver.cuMemHostRegister_v2(
-      pointer(address), memory.bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+CUresult placeInHostMemory(Thread& thread, const Allocation& memory) {
+  SharedMemory& shared = thread.session.shared;
+  if (!shared.mapAside(memory.address, memory.bytes, memory.pages)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = thread.driver.cuMemHostRegister_v2(
+      pointer(memory.address), memory.bytes,
+      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+  if (status != CUDA_SUCCESS)
+    shared.unmapAside(memory.address, wire::managedAddresses(memory.bytes));
+  return status;
 }
 
-CUresult place(Thread& thread, std::uint64_t address, Allocation& memory, bool pinned) {
+CUresult leaveGpu(Thread& thread, Allocation& memory) {
+  const CUresult status = memory.gpu.leave(thread.driver, thread.session.quota);
+  if (memory.gpu.lost())
+    thread.session.fail("the address of the program's managed memory is taken in the worker");
+  return status;
+}
+
+CUresult placeOnGpu(Thread& thread, Allocation& memory) {
+  Session& session = thread.session;
+  const CUresult status =
+      memory.gpu.take(thread.driver, session.quota, memory.address, memory.bytes, memory.device);
+  if (status == CUDA_SUCCESS)
+    memory.stream = session.managed.openStream(thread.driver, session.streams, memory.context);
+  if (status == CUDA_SUCCESS && memory.stream != nullptr) return CUDA_SUCCESS;
+  leaveGpu(thread, memory);
+  return status == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : status;
+}
+
+/// Host memory is a correct place, too, if the driver has none of the addresses.
+CUresult place(Thread& thread, Allocation& memory, bool pinned) {
   if (memory.place != ManagedPlace::none) return CUDA_SUCCESS;
-  const InContext current(thread, memory.context);
+  const InContext current(thread.driver, memory.context);
   if (current.status() != CUDA_SUCCESS) return current.status();
-  if (!pinned && placeOnGpu(thread, address, memory)) {
-    memory.place = ManagedPlace::gpu;
-    return CUDA_SUCCESS;
+  // what an earlier attempt left
+  CUresult status = leaveGpu(thread, memory);
+  if (status != CUDA_SUCCESS) return status;
+  if (!pinned) {
+    status = placeOnGpu(thread, memory);
+    if (status == CUDA_SUCCESS) return memory.place = ManagedPlace::gpu, status;
+    if (!memory.gpu.empty()) return status;
   }
-  memory.place = ManagedPlace::pinned;
-  return placeInHostMemory(thread, address, memory);
+  status = placeInHostMemory(thread, memory);
+  if (status == CUDA_SUCCESS) memory.place = ManagedPlace::pinned;
+  return status;
 }
 
-/// Calls `copy` and waits for the copies in the allocation's stream.
+/// Calls `copy` and waits for the copies in the allocation's stream. Call it under the allocation's
+/// mutex, which keeps the context alive.
 CUresult move(Thread& thread, const Allocation& memory, const std::function<CUresult()>& copy) {
-  thread.passTicket(memory.context);
-  const InContext current(thread, memory.context);
+  if (memory.place != ManagedPlace::gpu) return CUDA_ERROR_INVALID_VALUE;
+  const InContext current(thread.driver, memory.context);
   if (current.status() != CUDA_SUCCESS) return current.status();
   const CUresult status = copy();
   const CUresult waited = thread.driver.cuStreamSynchronize(memory.stream);
@@ -159,23 +104,26 @@ CUresult move(Thread& thread, const Allocation& memory, const std::function<CUre
 /// Waits for the GPU, while other threads may move memory.
 void awaitGpu(Thread& thread, CUcontext context) {
   thread.passTicket(context);
-  const InContext current(thread, context);
+  const InContext current(thread.driver, context);
   if (current.status() == CUDA_SUCCESS) thread.driver.cuCtxSynchronize();
 }
 
-/// Ends the driver's use of the program's pages. If the driver refuses, the GPU may still use them.
-CUresult unpin(Thread& thread, std::uint64_t address, const Allocation& memory) {
-  const InContext current(thread, memory.context);
-  if (memory.place == ManagedPlace::pinned) thread.driver.cuMemHostUnregister(pointer(address));
-  const CUresult status = thread.driver.cuMemHostUnregister(memory.pages);
+/// A registration ends with its context, or by an earlier attempt.
+CUresult unregister(Thread& thread, const Allocation& memory, void* pages) {
+  const CUresult status = thread.driver.cuMemHostUnregister(pages);
   const bool ended = memory.context == nullptr || status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   return ended ? CUDA_SUCCESS : status;
 }
 
-CUcontext contextOf(ManagedMemory& managed, std::uint64_t address) {
-  const std::lock_guard lock(managed.mutex);
-  const Allocation* memory = managed.find(address);
-  return memory == nullptr ? nullptr : memory->context;
+/// Ends the driver's use of the pages and addresses. If the driver refuses, the GPU may still use
+/// them. The GPU's memory ends last: until then, pages can be brought back.
+CUresult endUse(Thread& thread, Allocation& memory) {
+  const InContext current(thread.driver, memory.context);
+  CUresult status = CUDA_SUCCESS;
+  if (memory.place == ManagedPlace::pinned)
+    status = unregister(thread, memory, pointer(memory.address));
+  if (status == CUDA_SUCCESS) status = unregister(thread, memory, memory.pages);
+  return status == CUDA_SUCCESS ? leaveGpu(thread, memory) : status;
 }
 
 }  // namespace
@@ -186,26 +134,26 @@ CUresult allocateManaged(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto address = in.get<std::uint64_t>();
   const auto bytes = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
-  Allocation memory;
-  memory.bytes = bytes;
-  memory.context = thread.owner();
-  if (memory.context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  thread.driver.cuCtxGetDevice(&memory.device);
+  const auto memory = std::make_shared<Allocation>();
+  memory->address = address;
+  memory->bytes = bytes;
+  memory->context = thread.owner();
+  if (memory->context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  thread.driver.cuCtxGetDevice(&memory->device);
   SharedMemory& shared = thread.session.shared;
   const std::uint64_t addresses = wire::managedAddresses(bytes);
   if (address % wire::kManagedUnit != 0 || addresses < bytes) return CUDA_ERROR_INVALID_VALUE;
   const int file = shared.setAside(id, address, bytes, addresses);
   if (file < 0) return CUDA_ERROR_INVALID_VALUE;
   const bool fits = thread.session.pinnedFits(bytes);
-  const CUresult status = fits ? pin(thread, memory, file) : CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = fits ? pin(thread, *memory, file) : CUDA_ERROR_OUT_OF_MEMORY;
   close(file);
   if (status != CUDA_SUCCESS) {
     if (fits) refundPinned(thread, bytes);
     shared.unmap(address);
     return status;
   }
-  const std::lock_guard lock(thread.session.managed.mutex);
-  thread.session.managed.allocations.emplace(address, memory);
+  thread.session.managed.add(memory);
   return CUDA_SUCCESS;
 }
 
@@ -214,10 +162,10 @@ CUresult placeManaged(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto address = in.get<std::uint64_t>();
   const bool pinned = in.get<std::uint32_t>() != 0;
   if (!in.finished()) return thread.refuseFrame();
-  const std::lock_guard lock(thread.session.managed.mutex);
-  Allocation* memory = thread.session.managed.find(address);
+  const auto memory = thread.session.managed.find(address);
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult status = place(thread, address, *memory, pinned);
+  const std::lock_guard lock(memory->mutex);
+  const CUresult status = place(thread, *memory, pinned);
   out.put(static_cast<std::uint32_t>(memory->place));
   return status;
 }
@@ -226,14 +174,13 @@ CUresult moveManagedToGpu(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto address = in.get<std::uint64_t>();
   const auto ranges = in.getArray<wire::AddressRange>(wire::kMostMoves);
   if (!in.finished()) return thread.refuseFrame();
-  ManagedMemory& managed = thread.session.managed;
-  const std::lock_guard lock(managed.mutex);
-  Allocation* memory = managed.find(address);
-  if (memory == nullptr || memory->place != ManagedPlace::gpu) return CUDA_ERROR_INVALID_VALUE;
+  const auto memory = thread.session.managed.find(address);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(memory->mutex);
   return move(thread, *memory, [&] {
     CUresult status = CUDA_SUCCESS;
     for (const wire::AddressRange& range : ranges) {
-      if (managed.find(address, range.begin, range.end) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (!contains(*memory, range)) return CUDA_ERROR_INVALID_VALUE;
       const std::uint64_t bytes = range.end - range.begin;
       const CUresult copied = thread.driver.cuMemcpyHtoDAsync_v2(
           range.begin, memory->pages + (range.begin - address), bytes, memory->stream);
@@ -248,33 +195,34 @@ CUresult moveManagedToHost(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto address = in.get<std::uint64_t>();
   const auto range = in.get<wire::AddressRange>();
   if (!in.finished()) return thread.refuseFrame();
-  ManagedMemory& managed = thread.session.managed;
-  const std::lock_guard lock(managed.mutex);
-  Allocation* memory = managed.find(address, range.begin, range.end);
-  if (memory == nullptr || memory->place != ManagedPlace::gpu) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t bytes = range.end - range.begin;
-  count(thread.session.figures.bytesDeviceToHost, bytes);
+  const auto memory = thread.session.managed.find(address);
+  if (memory == nullptr || !contains(*memory, range)) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(memory->mutex);
   return move(thread, *memory, [&] {
+    const std::uint64_t bytes = range.end - range.begin;
+    count(thread.session.figures.bytesDeviceToHost, bytes);
     return thread.driver.cuMemcpyDtoHAsync_v2(memory->pages + (range.begin - address), range.begin,
                                               bytes, memory->stream);
   });
 }
 
+/// After an error, nothing is unmapped, and the client may call it again.
 CUresult freeManaged(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto address = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   ManagedMemory& managed = thread.session.managed;
-  awaitGpu(thread, contextOf(managed, address));
-  const std::lock_guard lock(managed.mutex);
-  Allocation* memory = managed.find(address);
+  const auto memory = managed.find(address);
   if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult status = unpin(thread, address, *memory); status != CUDA_SUCCESS)
-    return status;
-  if (memory->place == ManagedPlace::gpu) leaveGpu(thread, address, memory->bytes);
-  munmap(memory->pages, memory->bytes);
+  awaitGpu(thread, memory->context);
+  const std::lock_guard lock(memory->mutex);
+  if (managed.find(address) != memory) return CUDA_ERROR_INVALID_VALUE;  // freed meanwhile
+  if (const CUresult status = endUse(thread, *memory); status != CUDA_SUCCESS) return status;
+  munmap(std::exchange(memory->pages, nullptr), memory->bytes);
+  memory->place = ManagedPlace::none;
+  memory->context = nullptr;  // ends the attempts of threads that have found it before
+  managed.remove(address);
   thread.session.shared.unmap(address);
   refundPinned(thread, memory->bytes);
-  managed.allocations.erase(address);
   return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 // Memory that the program maps itself. It is charged from its creation until it is neither held nor
 // mapped.
+#include "native/worker/accounts/page_tables.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -7,13 +8,11 @@ namespace worker {
 
 namespace {
 
-/// Upper bound of the GPU memory for the page tables of an address range. It is one table of 4 KiB
-/// per 512 MiB, plus two at the ends (NVIDIA's public MMU format). The driver creates them at
-/// mapping; they are charged at the reservation.
-std::uint64_t pageTables(std::uint64_t bytes) {
-  constexpr std::uint64_t kTable = 4096;
-  constexpr std::uint64_t kReach = std::uint64_t{512} << 20;
-  return (bytes / kReach + 3) * kTable;
+/// Whether addresses lie in the window. There the worker alone maps memory, and the client's calls
+/// fail as for memory that the driver manages.
+bool inWindow(const Thread& thread, CUdeviceptr address, std::size_t bytes) {
+  const wire::AddressRange& window = thread.session.shared.window;
+  return address < window.end && (address >= window.begin || bytes > window.begin - address);
 }
 
 }  // namespace
@@ -34,6 +33,7 @@ CUresult cuMemAddressReserve(Thread& thread, CUdeviceptr* ptr, size_t size, size
 }
 
 CUresult cuMemAddressFree(Thread& thread, CUdeviceptr ptr, size_t size) {
+  if (inWindow(thread, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
   Quota& quota = thread.session.quota;
   const auto charge = quota.take(ptr);
   if (!charge) return CUDA_ERROR_INVALID_VALUE;
@@ -85,6 +85,7 @@ CUresult cuMemRelease(Thread& thread, CUmemGenericAllocationHandle handle) {
 
 CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
+  if (inWindow(thread, reinterpret_cast<CUdeviceptr>(addr), 1)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = thread.driver.cuMemRetainAllocationHandle(handle, addr);
   if (status == CUDA_SUCCESS)
     thread.session.physicalMemory.retained(*handle, reinterpret_cast<std::uint64_t>(addr));
@@ -93,12 +94,14 @@ CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandl
 
 CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  if (inWindow(thread, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = thread.driver.cuMemMap(ptr, size, offset, handle, flags);
   if (status == CUDA_SUCCESS) thread.session.physicalMemory.mapped(handle, ptr, size);
   return status;
 }
 
 CUresult cuMemUnmap(Thread& thread, CUdeviceptr ptr, size_t size) {
+  if (inWindow(thread, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = thread.driver.cuMemUnmap(ptr, size);
   if (status == CUDA_SUCCESS)
     thread.session.quota.refund(thread.session.physicalMemory.unmapped(ptr, size));
@@ -108,6 +111,7 @@ CUresult cuMemUnmap(Thread& thread, CUdeviceptr ptr, size_t size) {
 /// Refuses access from the host, which would need the memory mapped in the worker.
 CUresult cuMemSetAccess(Thread& thread, CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc,
                         size_t count) {
+  if (inWindow(thread, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   }

@@ -92,7 +92,6 @@ void Session::contextEnded(CUcontext context) {
   held.contextEnded(context);
   images.forgetOwned(context);
   shared.ended(context);
-  managed.contextEnded(context);
   textureObjects.ended(context);
   quota.refund(physicalMemory.arraysEnded(context));
   streams.ended(context);
@@ -192,11 +191,13 @@ void Session::noteNotFound(std::string_view names, bool byRuntime) {
                  JsonObject().add("by", byRuntime ? "runtime" : "program").add("calls", news));
 }
 
-bool Session::receive(const std::function<void(int)>& serveChannel) {
+bool Session::receive(const ServeChannel& serveChannel) {
   wire::Message message;
   if (!connection.receive(message)) return false;
   switch (message.header.kind) {
-    case wire::MessageKind::channel: serveChannel(message.file); break;
+    case wire::MessageKind::channel:
+      serveChannel(message.file, message.header.id == wire::kAnswersFaults);
+      break;
     case wire::MessageKind::memory: shared.put(message.header.id, message.file); return true;
     case wire::MessageKind::callbackDone: callbacks.done(message.header.id); break;
     case wire::MessageKind::unsupported:
@@ -224,7 +225,7 @@ constexpr int kPoolMilliseconds = 100;
 /// Reads what the client sent before it was gone: messages, then frames. A forked child of the
 /// client may still have the connection. It can send nothing more, and the rest of a message that
 /// it does not complete is not waited for.
-void Session::drain(const std::function<void(int)>& serveChannel) {
+void Session::drain(const ServeChannel& serveChannel) {
   shutdown(connection.file(), SHUT_RD);
   while (receive(serveChannel)) {
   }
@@ -232,7 +233,7 @@ void Session::drain(const std::function<void(int)>& serveChannel) {
   readers.drain();
 }
 
-std::string Session::serve(int clientPidfd, const std::function<void(int)>& serveChannel) {
+std::string Session::serve(int clientPidfd, const ServeChannel& serveChannel) {
   // A pidfd, because a forked child of the client may keep the connection open.
   // poll() ignores a negative one.
   pollfd waits[] = {{connection.file(), POLLIN, 0},

@@ -97,7 +97,8 @@ class Session {
 
   /// Serves the client until it ends; returns how it ended, for the report. `serveChannel` is given
   /// the memory file of each new channel. When the client is gone, reads what it sent before.
-  std::string serve(int clientPidfd, const std::function<void(int channelFile)>& serveChannel);
+  using ServeChannel = std::function<void(int channelFile, bool answersFaults)>;
+  std::string serve(int clientPidfd, const ServeChannel& serveChannel);
 
   /// Ends the session, with `why` as the reason. The first reason counts. Any thread.
   void fail(const std::string& why);
@@ -139,8 +140,8 @@ class Session {
 
  private:
   void reportOverQuota(std::uint64_t asked);
-  bool receive(const std::function<void(int)>& serveChannel);
-  void drain(const std::function<void(int)>& serveChannel);
+  bool receive(const ServeChannel& serveChannel);
+  void drain(const ServeChannel& serveChannel);
   void wake();
   bool settlePools();
   void noteUnsupported(std::string_view call);

@@ -114,6 +114,12 @@ bool SharedMemory::mapAside(std::uint64_t address, std::uint64_t bytes, std::byt
   return true;
 }
 
+void SharedMemory::unmapAside(std::uint64_t address, std::uint64_t reserved) {
+  const std::lock_guard lock(mutex_);
+  wire::unmapShared(address, reserved);
+  mapped_[address] = {.bytes = reserved, .claimed = true};
+}
+
 SharedMemory::Mapping* SharedMemory::find(std::uint64_t address) {
   if (const auto found = mapped_.find(address); found != mapped_.end()) return &found->second;
   const auto found = registrations_.find(address);

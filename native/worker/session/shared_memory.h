@@ -64,6 +64,8 @@ class SharedMemory {
   /// Maps a second time at an address that is set aside what is mapped at `pages`, for all calls
   /// to use.
   bool mapAside(std::uint64_t address, std::uint64_t bytes, std::byte* pages);
+  /// Undoes mapAside().
+  void unmapAside(std::uint64_t address, std::uint64_t reserved);
   /// Reserves the mapping for unmapping by the caller. False if there is none, or another thread
   /// has claimed it.
   bool claim(std::uint64_t address);

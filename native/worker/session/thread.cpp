@@ -224,10 +224,11 @@ CUresult Thread::refuseFrame() {
   return CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-void serveChannel(Session& session, int channelFile) {
+void serveChannel(Session& session, int channelFile, bool answersFaults) {
   auto channel = wire::WorkerChannel::attach(channelFile);
   if (channel == nullptr) return session.fail("the client opened a channel that is not valid");
-  if (!session.quota.chargeThread(session.limits.threads)) {
+  const bool counted = !answersFaults || session.managed.answersFaults.exchange(true);
+  if (counted && !session.quota.chargeThread(session.limits.threads)) {
     session.report.event("overThreads", JsonObject().add("limit", session.limits.threads));
     return session.fail(
         "more than " + std::to_string(session.limits.threads) +
@@ -236,10 +237,10 @@ void serveChannel(Session& session, int channelFile) {
   }
   count(session.figures.threads);
   auto thread = std::make_unique<Thread>(session, std::move(channel));
-  std::thread([&session, owned = std::move(thread)]() mutable {
+  std::thread([&session, counted, owned = std::move(thread)]() mutable {
     owned->serve();
     owned.reset();
-    session.quota.refundThread();
+    if (counted) session.quota.refundThread();
     discount(session.figures.threads);
   }).detach();
 }

@@ -94,6 +94,7 @@ class Thread {
   template <class T>
   void ends(T object) {
     session.awaitUnused(use_, (const void*)object);
+    if constexpr (std::is_same_v<T, CUcontext>) session.managed.contextEnds(driver, object);
     if constexpr (requires { session.gate.forget(object); }) session.gate.forget(object);
     if constexpr (requires { session.timeline.forget(object); }) {
       if (session.captures.anyOrTraced()) session.timeline.forget(object);
@@ -208,6 +209,8 @@ CUresult Thread::find(std::uint64_t handle, T* object) const {
 
 /// Starts the thread of a client thread, whose channel lies in the memory file; ends the session
 /// when it may not have one.
-void serveChannel(Session& session, int channelFile);
+/// `answersFaults`: the client's thread answers page faults. The first such thread of a session is
+/// the interposer's own, so no limit counts it.
+void serveChannel(Session& session, int channelFile, bool answersFaults);
 
 }  // namespace worker

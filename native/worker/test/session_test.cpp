@@ -68,12 +68,11 @@ struct Fixture {
   std::unique_ptr<worker::Report> report;
   std::unique_ptr<worker::Session> session;
 
-  Fixture() {
+  explicit Fixture(const worker::Limits& limits) {
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket) == 0);
     CHECK(pipe2(reported, O_CLOEXEC | O_NONBLOCK) == 0);
     report = std::make_unique<worker::Report>(reported[1]);
-    session = std::make_unique<worker::Session>(socket[0], *report, quota, figures, output,
-                                                worker::Limits{});
+    session = std::make_unique<worker::Session>(socket[0], *report, quota, figures, output, limits);
     worker::forEachFunction([&]<auto Member>(const char*) { succeed(session->driver.*Member); });
     session->driver.cuMemAlloc_v2 = [](CUdeviceptr* address, std::size_t) {
       *address = ++allocations;
@@ -83,9 +82,9 @@ struct Fixture {
       return ++configurations, CUDA_SUCCESS;
     };
   }
-  static Fixture& make() {
+  static Fixture& make(const worker::Limits& limits = {}) {
     static auto* const all = new std::vector<Fixture*>;
-    return *all->emplace_back(new Fixture);
+    return *all->emplace_back(new Fixture(limits));
   }
   Fixture(const Fixture&) = delete;
   Fixture& operator=(const Fixture&) = delete;
@@ -93,11 +92,12 @@ struct Fixture {
   /// Serves a client that has exited.
   std::string serve() { return serve(DeadProcess().pidfd); }
   std::string serve(int pidfd) {
-    return session->serve(pidfd,
-                          [&](int channelFile) { worker::serveChannel(*session, channelFile); });
+    return session->serve(pidfd, [&](int channelFile, bool answersFaults) {
+      worker::serveChannel(*session, channelFile, answersFaults);
+    });
   }
-  void send(wire::MessageKind kind, std::string_view text, int file = -1) {
-    CHECK(wire::sendMessage(socket[1], kind, 0, std::as_bytes(std::span(text)), file));
+  void send(wire::MessageKind kind, std::string_view text, int file = -1, std::uint64_t id = 0) {
+    CHECK(wire::sendMessage(socket[1], kind, id, std::as_bytes(std::span(text)), file));
   }
   std::string events() {
     char text[4096];
@@ -208,6 +208,27 @@ TEST_CASE("frames of a client that has exited are read in the order of their tic
   for (const auto& channel : channels) test.send(wire::MessageKind::channel, "", channel->file());
   CHECK(test.serve() == "client exited");
   CHECK(configurations == kFrames);
+}
+
+/// Whether the session ends because of its threads. Each has a channel with the given id.
+bool isOverThreads(unsigned limit, const std::vector<std::uint64_t>& channelIds) {
+  worker::Limits limits;
+  limits.threads = limit;
+  Fixture& test = Fixture::make(limits);
+  std::vector<std::unique_ptr<wire::ClientChannel>> channels;
+  for (const std::uint64_t id : channelIds) {
+    channels.push_back(wire::ClientChannel::create());
+    test.send(wire::MessageKind::channel, "", channels.back()->file(), id);
+  }
+  test.serve();
+  return test.events().find("overThreads") != std::string::npos;
+}
+
+TEST_CASE("the limit on threads does not count one that answers page faults") {
+  constexpr std::uint64_t kPlain = 0;
+  CHECK(!isOverThreads(2, {kPlain, wire::kAnswersFaults, kPlain}));
+  CHECK(isOverThreads(2, {kPlain, kPlain, kPlain}));
+  CHECK(isOverThreads(2, {wire::kAnswersFaults, kPlain, wire::kAnswersFaults, kPlain}));
 }
 
 // The program gets only the error, so it would never get the memory.
