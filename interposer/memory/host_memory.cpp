@@ -6,6 +6,7 @@
 #include <map>
 #include <shared_mutex>
 
+#include "interposer/memory/managed_ranges.h"
 #include "interposer/session/call.h"
 #include "interposer/session/log.h"
 #include "interposer/session/memory_file.h"
@@ -126,6 +127,7 @@ CUresult freeShared(HostKind kind, std::uint64_t address) {
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
   removeHostRange(address);
+  if (kind == HostKind::managed) managedRanges().remove(address);
   wire::unmapShared(address, wholePages(range->bytes));
   Session::current()->window.release(address);
   return CUDA_SUCCESS;

@@ -4,17 +4,13 @@
 
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
+#include "interposer/memory/managed_ranges.h"
 #include "interposer/memory/moving_memory.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
 namespace interposer {
-
-wire::ManagedRanges& managedRanges() {
-  static auto* const ranges = new wire::ManagedRanges;
-  return *ranges;
-}
 
 namespace {
 
@@ -47,7 +43,6 @@ bool freeManaged(CUdeviceptr address, CUresult& status) {
   const auto range = findHostRange(address);
   if (!range || !isManaged(*range) || range->begin != address) return false;
   status = moves(address) ? freeMoving(address) : freeShared(HostKind::managed, address);
-  if (status == CUDA_SUCCESS) managedRanges().remove(address);
   return true;
 }
 
@@ -89,10 +84,7 @@ CUresult allocate(std::size_t bytes, unsigned flags, std::uint64_t& address) {
 CUresult movePrefetched(CUdeviceptr begin, std::size_t bytes, CUmemLocation location,
                         CUstream stream) {
   if (!moves(begin)) return CUDA_SUCCESS;
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-    moveToGpu(begin, begin + bytes);
-    return CUDA_SUCCESS;
-  }
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return moveToGpu(begin, begin + bytes);
   const CUresult status = remote::cuStreamSynchronize(stream);
   if (status == CUDA_SUCCESS) moveToProgram(begin, begin + bytes);
   return status;
@@ -119,7 +111,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
   const CUresult status = managedRanges().advise(devPtr, count, advice, location, deviceCount());
   if (status == CUDA_SUCCESS && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
       location.type != CU_MEM_LOCATION_TYPE_DEVICE && moves(devPtr))
-    keepWithProgram(devPtr);
+    return keepWithProgram(devPtr);
   return status;
 }
 

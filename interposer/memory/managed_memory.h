@@ -2,12 +2,9 @@
 // other's writes; advice and prefetches have no effect but what queries return.
 #pragma once
 
-#include "wire/managed_ranges.h"
+#include "cuda_abi.h"
 
 namespace interposer {
-
-/// All managed memory of the process, variables included, with what the program said of it.
-wire::ManagedRanges& managedRanges();
 
 /// Frees memory of cuMemAllocManaged. False if none begins there; then nothing has happened.
 bool freeManaged(CUdeviceptr address, CUresult& status);

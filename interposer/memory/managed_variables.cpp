@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "interposer/graphs/pageable_copy.h"
-#include "interposer/memory/managed_memory.h"
+#include "interposer/memory/managed_ranges.h"
 #include "interposer/memory/written_pages.h"
 #include "interposer/session/call.h"
 #include "interposer/session/call_hooks.h"

@@ -22,9 +22,10 @@ bool moves(std::uint64_t address);
 /// Whether the GPU has, or will have, these addresses in its own memory. It gets a place there.
 bool isOnGpu(std::uint64_t address);
 /// The GPU shall use it where the program has it. Without effect once it has a place.
-void keepWithProgram(std::uint64_t address);
-/// Prefetches. The program's copies in [begin, end) go to the GPU, or come back.
-void moveToGpu(std::uint64_t begin, std::uint64_t end);
+CUresult keepWithProgram(std::uint64_t address);
+/// Prefetches. The program's copies in [begin, end) go to the GPU, or come back. After an error the
+/// program still has its copies, and the GPU must not use them.
+CUresult moveToGpu(std::uint64_t begin, std::uint64_t end);
 void moveToProgram(std::uint64_t begin, std::uint64_t end);
 
 }  // namespace interposer

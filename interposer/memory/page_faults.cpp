@@ -60,6 +60,8 @@ bool openPageFaults(int device) {
   return true;
 }
 
+void closePageFaults() { close(faults); }
+
 bool followPages(std::uint64_t begin, std::uint64_t end) {
   uffdio_register wanted{};
   wanted.range = {begin, end - begin};
@@ -72,10 +74,10 @@ void unfollowPages(std::uint64_t begin, std::uint64_t end) {
   ioctl(faults, UFFDIO_UNREGISTER, &range);
 }
 
-void takePages(std::uint64_t begin, std::uint64_t end) {
+bool takePages(std::uint64_t begin, std::uint64_t end) {
   // Pages that the program has locked, too (Linux 5.18; userfaultfd of managed memory needs 6.6).
   constexpr int kDontNeedLocked = 24;
-  madvise(reinterpret_cast<void*>(begin), end - begin, kDontNeedLocked);
+  return madvise(reinterpret_cast<void*>(begin), end - begin, kDontNeedLocked) == 0;
 }
 
 void givePages(std::uint64_t begin, std::uint64_t end, bool writable) {

@@ -15,13 +15,14 @@ struct PageFault {
 /// `device`: /dev/userfaultfd, which may belong to another process. False if the system does not
 /// offer what this needs (Linux 6.6). Once per process.
 bool openPageFaults(int device);
+void closePageFaults();
 
 /// Reports accesses to absent pages of the range from now on. Pages that are present stay so.
 bool followPages(std::uint64_t begin, std::uint64_t end);
 /// No longer: the system makes all pages accessible that the file has.
 void unfollowPages(std::uint64_t begin, std::uint64_t end);
-/// Makes pages absent. The file keeps their content.
-void takePages(std::uint64_t begin, std::uint64_t end);
+/// Makes pages absent. The file keeps their content. False if the program has unmapped them.
+bool takePages(std::uint64_t begin, std::uint64_t end);
 /// Makes absent pages accessible, and wakes the threads that wait for them.
 void givePages(std::uint64_t begin, std::uint64_t end, bool writable);
 /// Makes read-only pages writable, and wakes the threads that wait for that.

@@ -78,7 +78,8 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
     return status_ = Session::ready(), false;
   if (order == kOrdered) beforeCall();
   if (const auto hook = beforeWork.load(std::memory_order_acquire); hook != nullptr) [[unlikely]] {
-    if (kCallFacts[static_cast<std::size_t>(number)].submits) hook();
+    if (kCallFacts[static_cast<std::size_t>(number)].submits) status_ = hook();
+    if (status_ != CUDA_SUCCESS) return false;
   }
   thread_ = &Thread::current();
   channel_ = thread_->openChannel(*session);
@@ -123,7 +124,9 @@ CUresult Call::wait(wire::Decoder& reply) {
   reply = channel_->awaitReply(header);
   if (!reply.ok()) [[unlikely]]
     return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  thread_->session->awaitText(header.text);
+  // An access to managed memory may come from a thread that holds the lock of the text's stream.
+  if (kCallFacts[static_cast<std::size_t>(number_)].ordered)
+    thread_->session->awaitText(header.text);
   if (wire::isFault(header.status)) [[unlikely]]
     thread_->session->noteFault();
   const auto status = static_cast<CUresult>(header.status);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "cuda_abi.h"
+
 namespace interposer {
 
 struct CallHooks {
@@ -15,9 +17,9 @@ struct CallHooks {
 
 inline std::atomic<const CallHooks*> callHooks{nullptr};
 
-/// Runs before a call that submits work for the GPU. Null while the program holds no pages
-/// of managed memory that moves.
-inline std::atomic<void (*)()> beforeWork{nullptr};
+/// Runs before a call that submits work for the GPU. If it fails, nothing may be submitted. Null
+/// while the program holds no pages of managed memory that moves.
+inline std::atomic<CUresult (*)()> beforeWork{nullptr};
 
 inline void beforeCall() {
   if (const CallHooks* hooks = callHooks.load(std::memory_order_acquire)) [[unlikely]]

@@ -53,8 +53,7 @@ void asCallback(const std::function<void()>& run) {
 void enqueueCallback(std::function<void()> run) {
   const std::lock_guard lock(queue().mutex);
   queue().pending.push_back(std::move(run));
-  if (!queue().running) startThread(runQueue, nullptr);
-  queue().running = true;
+  if (!queue().running) queue().running = startThread(runQueue, nullptr);
   queue().arrived.notify_one();
 }
 
@@ -68,14 +67,16 @@ void callProgram(const wire::Callback& callback) {
   }
 }
 
-void startThread(void* (*body)(void*), void* argument) {
+bool startThread(void* (*body)(void*), void* argument) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  if (pthread_create(&thread, nullptr, body, argument) == 0) pthread_detach(thread);
+  const bool started = pthread_create(&thread, nullptr, body, argument) == 0;
+  if (started) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 }  // namespace interposer

@@ -20,7 +20,7 @@ void enqueueCallback(std::function<void()> run);
 void callProgram(const wire::Callback& callback);
 
 /// A detached thread with every signal blocked, so that the program's handlers run on the program's
-/// threads.
-void startThread(void* (*body)(void*), void* argument);
+/// threads. False if the system starts none.
+bool startThread(void* (*body)(void*), void* argument);
 
 }  // namespace interposer

@@ -170,12 +170,13 @@ CUresult Session::connect() {
   if (status != CUDA_SUCCESS) return close(socket_), status;
   // Takes 30 ms in a program with threads; until then publishing a frame needs a fence.
   startThread([](void*) -> void* { return wire::registerForProcessBarriers(), nullptr; }, nullptr);
-  startThread(
-      [](void* session) -> void* {
-        return static_cast<Session*>(session)->receiveMessages(), nullptr;
-      },
-      this);
-  return CUDA_SUCCESS;
+  const auto receive = [](void* session) -> void* {
+    return static_cast<Session*>(session)->receiveMessages(), nullptr;
+  };
+  if (startThread(receive, this)) return CUDA_SUCCESS;
+  log("no thread can be started that listens to the GPU worker; raise the container's limit of "
+      "processes");
+  return close(socket_), CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool Session::reach() {
@@ -235,7 +236,7 @@ std::uint64_t Session::sendMemory(int file) {
   return send(wire::MessageKind::memory, id, {}, file) ? id : 0;
 }
 
-std::unique_ptr<wire::ClientChannel> Session::openChannel() {
+std::unique_ptr<wire::ClientChannel> Session::openChannel(std::uint64_t id) {
   auto channel = wire::ClientChannel::create();
   if (channel == nullptr) {
     log("cannot create the memory shared with the GPU worker: %s; raise the container's memory "
@@ -247,7 +248,7 @@ std::unique_ptr<wire::ClientChannel> Session::openChannel() {
     const std::lock_guard lock(channelsMutex_);
     channels_.push_back(channel.get());
   }
-  if (!send(wire::MessageKind::channel, 0, {}, channel->file()))
+  if (!send(wire::MessageKind::channel, id, {}, channel->file()))
     return forget(channel.get()), nullptr;
   channel->closeFile();
   return channel;

@@ -64,9 +64,8 @@ class Session {
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload,
             int file = -1);
 
-  /// Creates a channel for the calling thread and hands it to the worker; null when the worker is
-  /// gone.
-  std::unique_ptr<wire::ClientChannel> openChannel();
+  /// Creates a channel for a thread and hands it to the worker; null when the worker is gone.
+  std::unique_ptr<wire::ClientChannel> openChannel(std::uint64_t id = 0);
   void forget(wire::ClientChannel* channel);
 
   /// Waits until `position` bytes of device output have been written to the program's streams.
