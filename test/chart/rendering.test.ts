@@ -37,6 +37,14 @@ beforeAll(async () => {
   chart = await render();
 }, BUILDING_HELM);
 
+/** All images of pods, sorted, each once. */
+function imagesOf({ pods }: Rendered): string[] {
+  const containers = [...pods.values()].flatMap(
+    (pod) => [...(pod.initContainers ?? []), ...pod.containers] as { image: string }[],
+  );
+  return [...new Set(containers.map(({ image }) => image))].sort();
+}
+
 describe('every pod', () => {
   test('has its own account, and no more rights in the kernel than it needs', () => {
     for (const [name, pod] of chart.pods) {
@@ -81,25 +89,32 @@ describe('every pod', () => {
     }
   });
 
-  test('uses the image registry and the pull secrets of the values', async () => {
-    const images = {
-      registry: 'mirror.local/gpu/',
-      tag: 'v9',
-      pullSecrets: [{ name: 'mirror' }],
-      redis: 'redis@sha256:0123',
-    };
-    const { pods } = await render({ values: { images } });
-    for (const [name, pod] of pods) {
+  test('pulls images of others from where they publish, ours from images.registry', async () => {
+    const images = { registry: 'mirror.local/gpu/', pullSecrets: [{ name: 'mirror' }] };
+    const rendered = await render({ values: { images } });
+    for (const [name, pod] of rendered.pods)
       expect([name, pod.imagePullSecrets]).toEqual([name, [{ name: 'mirror' }]]);
-      for (const { image } of pod.containers)
-        expect(image).toMatch(/^mirror\.local\/gpu\/(nvidia-virtual|redis)/);
-    }
-    expect(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy').image).toBe(
-      'mirror.local/gpu/nvidia-virtual/node:v9',
-    );
-    expect(containerOf(pods.get('StatefulSet nvidia-virtual-redis'), 'redis').image).toBe(
-      'mirror.local/gpu/redis@sha256:0123',
-    );
+    expect(imagesOf(rendered)).toEqual([
+      expect.stringMatching(/^docker\.io\/valkey\/valkey:8\.\d+\.\d+$/),
+      expect.stringMatching(/^mirror\.local\/gpu\/nvidia-virtual\/control:\d+\.\d+\.\d+/),
+      expect.stringMatching(/^mirror\.local\/gpu\/nvidia-virtual\/node:\d+\.\d+\.\d+/),
+      'registry.k8s.io/kube-scheduler:v1.36.3',
+    ]);
+  });
+
+  test('pulls every image from one registry if three values name it', async () => {
+    const images = {
+      registry: 'mirror.local',
+      tag: 'v9',
+      kubeScheduler: 'mirror.local/kube-scheduler',
+      redis: 'mirror.local/valkey@sha256:0123',
+    };
+    expect(imagesOf(await render({ values: { images } }))).toEqual([
+      'mirror.local/kube-scheduler:v1.36.3',
+      'mirror.local/nvidia-virtual/control:v9',
+      'mirror.local/nvidia-virtual/node:v9',
+      'mirror.local/valkey@sha256:0123',
+    ]);
   });
 });
 
@@ -261,7 +276,7 @@ describe('the scheduler', () => {
       const plain = /^v\d+\.\d+\.\d+/.exec(version)?.[0];
       expect(
         containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image,
-      ).toBe(`nvidia-virtual/kube-scheduler:${plain}`);
+      ).toBe(`registry.k8s.io/kube-scheduler:${plain}`);
     },
   );
 
@@ -274,11 +289,7 @@ describe('the scheduler', () => {
       { kubeScheduler: 'upstream.example:5000/kube-scheduler:v1.33.0' },
       'upstream.example:5000/kube-scheduler:v1.33.0',
     ],
-    [
-      { kubeScheduler: 'upstream/kube-scheduler', kubeSchedulerTag: 'v1.32.9' },
-      'mirror.local/upstream/kube-scheduler:v1.32.9',
-    ],
-    [{}, 'mirror.local/nvidia-virtual/kube-scheduler:v1.33.5'],
+    [{ kubeSchedulerTag: 'v1.32.9' }, 'registry.k8s.io/kube-scheduler:v1.32.9'],
   ])('uses the configured image: %j', async (names, image) => {
     const { pods } = await render({
       version: 'v1.33.5-gke.1014001',

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { buildah, buildImage, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
-import { type DebianRoot, debianArchive } from '@nvidia-virtual/toolchain/images/debian-base';
+import { type DebianRoot, debianArchive } from '@nvidia-virtual/toolchain/images/debian-root';
 import { fetchZig, portableBuild } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { REPOSITORY } from '../paths.js';

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
-import { buildImage, exportImage, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
-import { debianBase } from '@nvidia-virtual/toolchain/images/debian-base';
+import { buildImage, exportImages, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
+import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
 import { buildProductImages } from '@nvidia-virtual/toolchain/images/product-images';
 import {
   keepImages,
@@ -11,19 +11,16 @@ import {
   type Revision,
   revisionImages,
 } from '@nvidia-virtual/toolchain/images/revision';
+import { debianWithNode, upstreamImages } from '@nvidia-virtual/toolchain/images/upstream-images';
+import { KUBERNETES_VERSION } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { compileProgram } from '../cuda-program.js';
 import { REPOSITORY } from '../paths.js';
 
-/** The registry name of images that are imported and never pulled. */
-export const REGISTRY = 'localhost';
-export const PAUSE = `${REGISTRY}/pause:1`;
-export const REDIS = `${REGISTRY}/redis:test`;
-export const CUDA = `${REGISTRY}/cuda-programs:1`;
-const CURRENT = '0.1.0';
+export const PAUSE = 'localhost/pause:1';
+export const CUDA = 'localhost/cuda-programs:1';
 
-const BASE = `${REGISTRY}/debian-with-node:1`;
 const WORK = path.join(REPOSITORY, 'build', 'images');
 
 /** Programs of pods, as `test/AREA/NAME.cu`. */
@@ -37,42 +34,33 @@ const PROGRAMS = [
 /** Builds all images of the cluster. @returns archives for containerd; unchanged ones are reused */
 export async function buildImages(): Promise<string[]> {
   const progress = showProgress('Images');
-  await buildBase((line) => progress.note(line));
-  const [product] = await Promise.all([
-    buildProductImages({ registry: `${REGISTRY}/`, tag: CURRENT, base: BASE }, progress),
+  const base = await debianWithNode(progress);
+  const [product, upstream] = await Promise.all([
+    buildProductImages({ ...chartImages(), base }, progress),
+    upstreamImages(KUBERNETES_VERSION, progress),
     buildPause(),
-    buildImage({
-      name: REDIS,
-      directory: 'test/redis',
-      context: emptyContext('redis'),
-      base: BASE,
-    }),
     cudaContext().then((context) =>
-      buildImage({ name: CUDA, directory: 'test/cuda', context, base: BASE }),
+      buildImage({ name: CUDA, directory: 'test/cuda', context, base }),
     ),
   ]);
   await keepImages(product);
-  const archives = await Promise.all([PAUSE, REDIS, CUDA, ...Object.values(product)].map(archive));
+  const archives = [
+    await archive('chart', [...Object.values(product), ...upstream]),
+    await archive('programs', [PAUSE, CUDA]),
+  ];
   progress.finish();
   return archives;
 }
 
-/** Archives of the images of the previous commit, or the reason why there are none. */
+/** Archive of the images of the previous commit, or the reason why there is none. */
 export async function previousImages(): Promise<
-  (Revision & { readonly archives: readonly string[] }) | NoRevision
+  (Revision & { readonly archive: string }) | NoRevision
 > {
   const revision = await previousRevision();
   if ('missing' in revision) return revision;
-  const names = await revisionImages(revision, REGISTRY, BASE);
-  return { ...revision, archives: await Promise.all(names.map(archive)) };
-}
-
-async function buildBase(say: (line: string) => void): Promise<void> {
-  if ((await imageDigest(BASE)) !== undefined) return;
-  const context = emptyContext('base');
-  copyFileSync(await debianBase(say), path.join(context, 'base.tar'));
-  copyFileSync(process.execPath, path.join(context, 'node'));
-  await buildImage({ name: BASE, directory: 'test/base', context });
+  const base = await debianWithNode(showProgress('Images of the previous commit'));
+  const names = await revisionImages(revision, chartImages().registry, base);
+  return { ...revision, archive: await archive('previous', names) };
 }
 
 async function buildPause(): Promise<void> {
@@ -115,17 +103,19 @@ async function compileOther(directory: string): Promise<void> {
   if (status !== 0) throw new Error(`the library of the image could not be compiled:\n${output}`);
 }
 
-/** The export takes long, so an archive of the same image is kept. */
-async function archive(name: string): Promise<string> {
-  const file = path.join(WORK, 'archives', `${name.replaceAll(/[/:]/g, '-')}.tar`);
-  const digest = (await imageDigest(name)) ?? '';
+/** The export takes long, so an archive of the same images is kept. */
+async function archive(title: string, names: readonly string[]): Promise<string> {
+  const file = path.join(WORK, 'archives', `${title}.tar`);
+  const digests = JSON.stringify(
+    await Promise.all(names.map(async (name) => [name, await imageDigest(name)])),
+  );
   const known =
-    existsSync(`${file}.digest`) && existsSync(file)
-      ? readFileSync(`${file}.digest`, 'utf8')
+    existsSync(`${file}.digests`) && existsSync(file)
+      ? readFileSync(`${file}.digests`, 'utf8')
       : undefined;
-  if (digest === '' || known !== digest) {
-    await exportImage(name, file);
-    writeFileSync(`${file}.digest`, digest);
+  if (known !== digests) {
+    await exportImages(names, file);
+    writeFileSync(`${file}.digests`, digests);
   }
   return file;
 }

@@ -11,7 +11,7 @@ export interface Prerequisite {
 }
 
 /** Prerequisites for build and demo, beyond Node. */
-const PREREQUISITES: readonly Prerequisite[] = [
+export const BUILD_PREREQUISITES: readonly Prerequisite[] = [
   {
     name: 'a C++ compiler (g++ 12 or newer)',
     packages: ['g++'],
@@ -50,6 +50,11 @@ export const TEST_PREREQUISITES: readonly Prerequisite[] = [
   },
 ];
 
+/** Additional prerequisites for `npm run images`. */
+export const IMAGE_PREREQUISITES: readonly Prerequisite[] = [
+  { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
+];
+
 /**
  * Additional prerequisites for `npm run test:kubernetes`. With systemd, installing containerd
  * starts it; it does not interfere with the tests' containerd.
@@ -71,7 +76,7 @@ export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
     packages: ['containernetworking-plugins'],
     present: async () => existsSync('/usr/lib/cni/bridge'),
   },
-  { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
+  ...IMAGE_PREREQUISITES,
   {
     name: 'mmdebstrap',
     packages: ['mmdebstrap'],
@@ -106,7 +111,10 @@ const THIS_HOST: Host = {
  * Installs missing prerequisites as root on Debian. Otherwise throws an error with the command to
  * run.
  */
-export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HOST): Promise<void> {
+export async function ensurePrerequisites(
+  wanted = BUILD_PREREQUISITES,
+  host = THIS_HOST,
+): Promise<void> {
   const missing = await findMissing(wanted);
   if (missing.length === 0) return;
   const packages = missing.flatMap((one) => one.packages);

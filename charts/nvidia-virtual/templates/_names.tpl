@@ -43,33 +43,35 @@ labels:
   {{- include "nvidia-virtual.labels" (slice . 0 2) | nindent 2 }}
 {{- end }}
 
-{{/* An image, with registry and tag if its name has none: (list $ NAME TAG). */}}
+{{/* An image, with a tag if its name has none: (list NAME TAG). */}}
 {{- define "nvidia-virtual.image" -}}
-{{- $images := (index . 0).Values.images -}}
-{{- $name := index . 1 -}}
+{{- $name := index . 0 -}}
 {{- $last := splitList "/" $name | last -}}
-{{- /* As container runtimes tell a host from a part of a name. */ -}}
-{{- $hasHost := regexMatch "^([^/]*[.:][^/]*|localhost)/" $name -}}
-{{- if and $images.registry (not $hasHost) }}{{ trimSuffix "/" $images.registry }}/{{ end -}}
-{{- $tagged := printf "%s:%s" $name (index . 2) -}}
+{{- $tagged := printf "%s:%s" $name (index . 1) -}}
 {{- or (contains ":" $last) (contains "@" $last) | ternary $name $tagged -}}
 {{- end }}
 
+{{/* An image of ours: (list $ NAME). */}}
+{{- define "nvidia-virtual.ownImage" -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- $tag := $root.Values.images.tag | default $root.Chart.AppVersion -}}
+{{- include "nvidia-virtual.image" (list (index . 1) $tag) -}}
+{{- end }}
+
 {{- define "nvidia-virtual.nodeImage" -}}
-{{- $tag := .Values.images.tag | default .Chart.AppVersion -}}
-{{- include "nvidia-virtual.image" (list . .Values.images.node $tag) -}}
+{{- include "nvidia-virtual.ownImage" (list . .Values.images.node) -}}
 {{- end }}
 
 {{- define "nvidia-virtual.controlImage" -}}
-{{- $tag := .Values.images.tag | default .Chart.AppVersion -}}
-{{- include "nvidia-virtual.image" (list . .Values.images.control $tag) -}}
+{{- include "nvidia-virtual.ownImage" (list . .Values.images.control) -}}
 {{- end }}
 
 {{/* v1.36.3 of v1.36.3-gke.1001 and v1.36.3+k3s1. */}}
 {{- define "nvidia-virtual.schedulerImage" -}}
 {{- $ofCluster := regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
 {{- $version := .Values.images.kubeSchedulerTag | default $ofCluster -}}
-{{- include "nvidia-virtual.image" (list . .Values.images.kubeScheduler $version) -}}
+{{- include "nvidia-virtual.image" (list .Values.images.kubeScheduler $version) -}}
 {{- end }}
 
 {{/* A class of the system, or our own where one was asked for: (list $ CLASS). */}}

@@ -4,7 +4,6 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { REPOSITORY } from '../../paths.js';
 import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
-import { REDIS, REGISTRY } from '../images.js';
 import { RESOURCE } from './pods.js';
 import { NAMESPACE, RELEASE } from './release.js';
 
@@ -12,12 +11,8 @@ const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 /** Slots of the node's GPU. */
 export const SLOTS = 10;
 
-/** Values for images that the node has already, instead of a registry. */
-const VALUES = {
-  'images.registry': REGISTRY,
-  'images.redis': path.basename(REDIS),
-  'node.backend': 'simulated',
-};
+/** The node has imported the images that the chart names without a value. */
+const VALUES = { 'node.backend': 'simulated' };
 
 /** `--set` for each value. */
 function settings(cluster: Cluster, values: Readonly<Record<string, string>>): string[] {

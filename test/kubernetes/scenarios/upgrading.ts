@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
 import { previousImages } from '../images.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantDeployment, tenantPod } from './pods.js';
@@ -23,9 +24,14 @@ export const upgrading: NodeScenario = {
     const previous = await previousImages();
     if ('missing' in previous)
       return tally.skip('upgrade from the commit before', previous.missing);
-    await cluster.import(previous.archives);
+    await cluster.import([previous.archive]);
+    // Its chart may have other defaults.
+    const chart = chartImages();
     await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), {
       'images.tag': previous.id,
+      'images.registry': chart.registry,
+      'images.kubeScheduler': chart.kubeScheduler,
+      'images.redis': chart.redis,
     });
     await untilOffered(cluster, SLOTS);
     await tenants.apply(tenantDeployment('old', REPLICAS, { slots: 2 }));

@@ -36,22 +36,36 @@ export async function buildImage({ name, directory, context, base }: ImageBuild)
   ]);
 }
 
-/**
- * Writes an image to an archive for `ctr images import` and others. It is not compressed, because
- * that would take most of the time.
- */
-export async function exportImage(name: string, archive: string): Promise<void> {
+/** Writes images to one archive, in which they share layers, for `ctr images import` and others. */
+export async function exportImages(names: readonly string[], archive: string): Promise<void> {
   mkdirSync(path.dirname(archive), { recursive: true });
-  const unfinished = `${archive}.unfinished`;
-  rmSync(unfinished, { force: true });
-  await buildah(`image ${name} could not be exported`, [
-    'push',
-    '--quiet',
-    '--disable-compression',
-    name,
-    `oci-archive:${unfinished}:${name}`,
-  ]);
-  renameSync(unfinished, archive);
+  const [layout, unfinished] = [`${archive}.layout`, `${archive}.unfinished`];
+  rmSync(layout, { recursive: true, force: true });
+  try {
+    for (const name of names)
+      await buildah(`image ${name} could not be exported`, [
+        'push',
+        '--quiet',
+        name,
+        `oci:${layout}:${name}`,
+      ]);
+    const { status, output } = await runCommand('tar', ['-cf', unfinished, '-C', layout, '.']);
+    if (status !== 0) throw new ToolchainError(`${archive} could not be written:\n${output}`);
+    renameSync(unfinished, archive);
+  } finally {
+    for (const file of [layout, unfinished]) rmSync(file, { recursive: true, force: true });
+  }
+}
+
+/** Pushes an image to the registry in its name. `buildah login` grants access. */
+export async function pushImage(name: string): Promise<void> {
+  await buildah(`image ${name} could not be pushed`, ['push', '--quiet', name, `docker://${name}`]);
+}
+
+/** Fetches the current image of this name. @returns whether its registry could be reached */
+export async function fetchImage(name: string): Promise<boolean> {
+  const { status } = await run(['pull', '--quiet', '--policy', 'always', '--retry', '0', name]);
+  return status === 0;
 }
 
 /** Adds a name to an image. */

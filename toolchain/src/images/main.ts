@@ -1,25 +1,34 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { runMain } from '../errors.js';
+import { KUBERNETES_VERSION } from '../kubernetes-tools.js';
+import { BUILD_PREREQUISITES, ensurePrerequisites, IMAGE_PREREQUISITES } from '../prerequisites.js';
 import { showProgress } from '../progress.js';
-import { REPOSITORY } from '../repository.js';
-import { exportImage } from './buildah.js';
+import { exportImages, pushImage } from './buildah.js';
+import { chartImages } from './chart-images.js';
 import { buildProductImages } from './product-images.js';
+import { baseImage, upstreamImages } from './upstream-images.js';
 
-const HELP = `Builds the images of the chart with buildah.
-  --tag TAG          of nvidia-virtual/node and nvidia-virtual/control (default: 0.1.0)
-  --base IMAGE       to build those two on, with Node 20 and glibc (default: what the Dockerfiles \
-say)
-  --registry NAME    before every name, for example a host and a path
-  --archives DIR     also write each as an archive, for \`ctr images import\``;
+const HELP = `Builds our images with buildah, and pushes or exports them.
+  --push REGISTRY      pushes them to HOST or HOST/PATH, the chart's images.registry
+  --archive FILE       writes all images of the chart, also those of other projects, to one file \
+for \`ctr images import\`
+  --kubernetes VERSION of the cluster, for the kube-scheduler in the archive (default: \
+v${KUBERNETES_VERSION})
+  --registry REGISTRY  in the names of our images (default: that of --push, or localhost)
+  --tag TAG            of our images (default: the chart's version)
+  --base IMAGE         to build ours on, with Node 20 and glibc (default: Debian's slim image of \
+Node)`;
 
 await runMain(async () => {
   const { values } = parseArgs({
     options: {
-      tag: { type: 'string', default: '0.1.0' },
-      base: { type: 'string' },
+      push: { type: 'string' },
+      archive: { type: 'string' },
+      kubernetes: { type: 'string', default: KUBERNETES_VERSION },
       registry: { type: 'string' },
-      archives: { type: 'string' },
+      tag: { type: 'string', default: chartImages().tag },
+      base: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -27,20 +36,24 @@ await runMain(async () => {
     console.log(HELP);
     return 0;
   }
-  const { tag, base, registry, archives } = values;
+  await ensurePrerequisites([...BUILD_PREREQUISITES, ...IMAGE_PREREQUISITES]);
+  const { push, archive, tag } = values;
+  const registry = (values.registry ?? push ?? chartImages().registry).replace(/\/$/, '');
   const progress = showProgress('Images');
-  const options = {
-    tag,
-    ...(base ? { base } : {}),
-    ...(registry ? { registry: `${registry}/` } : {}),
-  };
-  const images = Object.values(await buildProductImages(options, progress));
-  for (const image of images) if (archives) await exportImage(image, archiveOf(image, archives));
+  const base = values.base ?? (await baseImage(progress));
+  const images: string[] = Object.values(
+    await buildProductImages({ registry, tag, base }, progress),
+  );
+  for (const image of push === undefined ? [] : images) {
+    progress.note(`pushing ${image}`);
+    await pushImage(image);
+  }
+  if (archive !== undefined) {
+    images.push(...(await upstreamImages(values.kubernetes.replace(/^v/, ''), progress)));
+    progress.note(`writing ${archive}`);
+    await exportImages(images, path.resolve(archive));
+  }
   progress.finish();
   console.log(images.join('\n'));
   return 0;
 });
-
-function archiveOf(image: string, directory: string): string {
-  return path.resolve(REPOSITORY, directory, `${path.basename(image).replace(':', '-')}.tar`);
-}

@@ -1,11 +1,9 @@
-import { copyFileSync, mkdirSync } from 'node:fs';
-import path from 'node:path';
 import { cmakeBuild } from '../cmake.js';
-import { buildKubernetesTools, KUBERNETES_VERSION, kubernetesTool } from '../kubernetes-tools.js';
 import { portableBuild } from '../portable-build.js';
 import type { Progress } from '../progress.js';
 import { buildDirectory } from '../repository.js';
 import { buildImage } from './buildah.js';
+import { chartImages } from './chart-images.js';
 import { makeContext, type NativeBuilds } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
@@ -19,52 +17,36 @@ const ORDINARY_PARTS = [
 export interface ProductImages {
   readonly node: string;
   readonly control: string;
-  readonly kubeScheduler: string;
 }
 
 interface ProductImageOptions {
-  /** Prefix of all names, with a slash: `localhost/`. */
-  readonly registry?: string;
+  readonly registry: string;
   readonly tag: string;
-  /** Base image with Node and glibc. Default: that of the Dockerfiles. */
-  readonly base?: string;
+  /** Base image with Node and glibc. */
+  readonly base: string;
 }
 
-/** Builds the images of the chart from this tree. */
+/** Builds our own images from this tree. */
 export async function buildProductImages(
-  options: ProductImageOptions,
+  { registry, tag, base }: ProductImageOptions,
   progress: Progress,
 ): Promise<ProductImages> {
-  const { registry = '', tag, base } = options;
+  const chart = chartImages();
   const images = {
-    node: `${registry}nvidia-virtual/node:${tag}`,
-    control: `${registry}nvidia-virtual/control:${tag}`,
-    kubeScheduler: `${registry}nvidia-virtual/kube-scheduler:v${KUBERNETES_VERSION}`,
+    node: `${registry}/${chart.node}:${tag}`,
+    control: `${registry}/${chart.control}:${tag}`,
   };
   const builds = await buildNativeParts(progress);
   const build = async (name: 'node' | 'control') => {
     progress.note(`image ${images[name]}`);
     const context = await makeContext(name, CONTEXTS, builds);
-    await buildImage({ name: images[name], directory: name, context, ...(base ? { base } : {}) });
+    await buildImage({ name: images[name], directory: name, context, base });
   };
-  await Promise.all([
-    build('node'),
-    build('control'),
-    buildKubeScheduler(images.kubeScheduler, progress),
-  ]);
+  await Promise.all([build('node'), build('control')]);
   return images;
 }
 
 export async function buildNativeParts(progress: Progress): Promise<NativeBuilds> {
   const ordinary = await cmakeBuild({ preset: 'release', targets: ORDINARY_PARTS }, progress);
   return { ordinary, portable: await portableBuild(progress) };
-}
-
-async function buildKubeScheduler(name: string, progress: Progress): Promise<void> {
-  await buildKubernetesTools(['kube-scheduler'], (line) => progress.note(line));
-  progress.note(`image ${name}`);
-  const context = path.join(CONTEXTS, 'kube-scheduler');
-  mkdirSync(context, { recursive: true });
-  copyFileSync(kubernetesTool('kube-scheduler'), path.join(context, 'kube-scheduler'));
-  await buildImage({ name, directory: 'kube-scheduler', context });
 }

@@ -15,11 +15,6 @@ export interface DebianRoot {
   readonly mergedUsr?: boolean;
 }
 
-/** Base of the product's images: libraries for Node, and Redis for tests. */
-const PRODUCT_BASE: DebianRoot = {
-  ...{ suite: 'bookworm', name: 'debian-bookworm-1' },
-  packages: ['libstdc++6', 'redis-server'],
-};
 const MERGED_USR = '--setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh';
 /** Excluded paths: documentation. */
 const LEFT_OUT = [
@@ -30,11 +25,6 @@ const LEFT_OUT = [
   '/var/lib/apt/lists/*',
   '/var/cache/apt/*',
 ];
-
-/** The base image if no registry is reachable. */
-export function debianBase(say: (line: string) => void = () => {}): Promise<string> {
-  return debianArchive(PRODUCT_BASE, say);
-}
 
 /** Creates an archive of a Debian root file system, once, and returns its path. */
 export async function debianArchive(
