@@ -17,6 +17,23 @@
 #include "native/simulator/stream.h"
 
 namespace simulator {
+namespace {
+
+/// Whether accepted allocations contain the range: one, or mapped ones side by side.
+template <class Accept>
+bool inside(std::uint64_t address, std::size_t bytes, Accept&& accept) {
+  while (true) {
+    const auto found = Allocations::all().find(address);
+    if (!found || !accept(*found)) return false;
+    const std::size_t available = found->end() - address;
+    if (bytes <= available) return true;
+    if (found->kind != MemoryKind::mapped) return false;
+    address += available;
+    bytes -= available;
+  }
+}
+
+}  // namespace
 
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
   const auto sharing = kind == MemoryKind::device ? Sharing::possible : Sharing::none;
@@ -80,13 +97,11 @@ void synchronizeAll() {
 }
 
 bool insideAllocation(std::uint64_t address, std::size_t bytes) {
-  const auto allocation = Allocations::all().find(address);
-  return allocation && bytes <= allocation->end() - address;
+  return inside(address, bytes, [](const Allocation&) { return true; });
 }
 
 bool insideWritable(std::uint64_t address, std::size_t bytes) {
-  const auto allocation = Allocations::all().find(address);
-  return allocation && allocation->writable() && bytes <= allocation->end() - address;
+  return inside(address, bytes, [](const Allocation& allocation) { return allocation.writable(); });
 }
 
 }  // namespace simulator

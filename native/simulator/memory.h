@@ -25,7 +25,8 @@ void freeAll(Context& context);
 /// Waits until no kernel or copy of any context can use memory that is about to be freed.
 void synchronizeAll();
 
-/// Whether a copy may access [address, address + bytes): it lies inside one allocation.
+/// Whether a copy may access [address, address + bytes): it lies inside one allocation, or inside
+/// mapped memory side by side.
 bool insideAllocation(std::uint64_t address, std::size_t bytes);
 /// The same for a destination: registered host memory may be read-only.
 bool insideWritable(std::uint64_t address, std::size_t bytes);

@@ -279,6 +279,10 @@ TEST_CASE("physical memory is mapped to addresses") {
   OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(&seen, range + (2 << 20), 4));
   CHECK(seen == 99);
+  OK(DRIVER(cuMemsetD8_v2)(range + (2 << 20) - 4, 7, 8));  // in both mappings
+  OK(DRIVER(cuMemcpyDtoH_v2)(&seen, range + (2 << 20), 4));
+  CHECK(seen == 0x07070707);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD8_v2)(range + (4 << 20) - 4, 7, 8));
   OK(DRIVER(cuMemRetainAllocationHandle)(&again, reinterpret_cast<void*>(range)));
   CHECK(again == handle);
   OK(DRIVER(cuMemRelease)(again));
