@@ -15,6 +15,9 @@ cp "$(readlink -f "$(command -v node)")" build/bin/node
     \( -name 'nvidia-virtual*' -o -name '*.so.*' -o -name libcuda.so -o -name libnvidia-ml.so -o \
       -name lying_worker \) \
     \( -type f -o -type l \)
+  for package in llama_cpp diskcache; do
+    [ ! -d build/llama/$package ] || find build/llama/$package -type f -o -type l
+  done
   npm ls --omit=dev --all --parseable | sed -n "s|^$PWD/node_modules/|node_modules/|p"
   find node_modules/@nvidia-virtual -type l
 } | tar --create --file "$archive" --use-compress-program 'xz -T0' \

@@ -27,7 +27,7 @@ from pathlib import Path
 from h200 import HERE, machine, json_lines, run
 
 PROGRAMS = HERE / 'frameworks'
-HELPERS = {'report', 'resnet50'}
+HELPERS = {'report', 'resnet50', 'llama_model'}
 MEMORY = '24GiB'
 JOBS = 5
 # Maximum of remoted / native, for times and for processor time.

@@ -77,6 +77,19 @@ export interface RuntimeResults {
   }[];
 }
 
+/** Output of a runner of public programs on the simulated GPU. */
+export interface SimulatedResults {
+  readonly date: string;
+  readonly programs: readonly {
+    /** With its version. */
+    readonly name: string;
+    readonly what: string;
+    readonly passed: number;
+    readonly failedAsExpected?: number;
+    readonly failed: number;
+  }[];
+}
+
 /** Output of test/bench/sharing.py. Parts are relative to the native rate alone. */
 export interface SharingResults {
   readonly machine: GpuMachine;
@@ -139,6 +152,18 @@ export function committedResults(): Results {
 /** The committed results of test/runtimes, if they exist. */
 export function committedRuntimes(): RuntimeResults | undefined {
   return read<RuntimeResults>('runtimes.json');
+}
+
+/** The committed results of test/llama and test/suites, as far as they exist. */
+export function committedSimulated(): SimulatedResults[] {
+  const all = ['llama.json', 'suites.json'].map((name) => read<SimulatedResults>(name));
+  return all.filter((one) => one !== undefined);
+}
+
+/** The text of such a file, with today's date. */
+export function resultFile(programs: SimulatedResults['programs']): string {
+  const date = new Date().toISOString().slice(0, 10);
+  return `${JSON.stringify({ date, programs }, null, 2)}\n`;
 }
 
 function read<T>(name: string): T | undefined {

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-PACKAGES = ['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'pynvml']
+PACKAGES = ['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'pynvml', 'llama_cpp']
 
 
 def digest(data):
