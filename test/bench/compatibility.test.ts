@@ -3,7 +3,7 @@ import { renderCompatibility } from './compatibility.js';
 const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
 
 test('missing runs are marked', () => {
-  expect(renderCompatibility(undefined, undefined).match(/Not run yet\./g)).toHaveLength(2);
+  expect(renderCompatibility({}).match(/Not run yet\./g)).toHaveLength(3);
 });
 
 test('failures and differences are emphasized, with the side that failed', () => {
@@ -15,10 +15,15 @@ test('failures and differences are emphasized, with the side that failed', () =>
     { name: 'c', native: bad, remoted: bad, equal: false },
     { name: 'd', native: good, remoted: good, equal: false },
   ];
-  const page = renderCompatibility({ machine: MACHINE, frameworks }, undefined);
+  const programs = [{ name: 'e', subject: 'E' }];
+  const page = renderCompatibility({ programs, frameworks: { machine: MACHINE, frameworks } });
   for (const row of ['| A | torch 2 | equal but for b |', '| b | torch 2 | FAILS |'])
     expect(page).toContain(row);
-  for (const row of ['| c |  | fails natively |', '| d | torch 2 | DIFFERENT |'])
+  for (const row of [
+    '| c |  | fails natively |',
+    '| d | torch 2 | DIFFERENT |',
+    '| E |  | not measured |',
+  ])
     expect(page).toContain(row);
 });
 
@@ -30,8 +35,19 @@ test('a runtime works, gives the expected error, or another one', () => {
     { ...works, status: 'cudaSuccess', right: false },
     { release: '13.0', driver: '12.4', expected: insufficient, status: insufficient, right: false },
   ];
-  const page = renderCompatibility(undefined, { date: '2026-01-01', runtimes });
+  const page = renderCompatibility({ runtimes: { date: '2026-01-01', runtimes } });
   expect(page).toContain('| 12.4 | 13.0 | works |');
   expect(page).toContain('| 12.4 | 13.0 | `cudaSuccess`, expected `cudaSuccess` |');
   expect(page).toContain(`| 13.0 | 12.4 | \`${insufficient}\` |`);
+});
+
+test('public programs on the simulated GPU have counts, and failures are emphasized', () => {
+  const program = { name: 'suite 1.0', what: 'tests', passed: 5 };
+  const programs = [
+    { ...program, failedAsExpected: 2, failed: 0 },
+    { ...program, failed: 1 },
+  ];
+  const page = renderCompatibility({ simulated: [{ date: '2026-01-01', programs }] });
+  expect(page).toContain('| suite 1.0 | tests | 5 passed, 2 failed as expected | 2026-01-01 |');
+  expect(page).toContain('| 5 passed, 1 FAILED |');
 });

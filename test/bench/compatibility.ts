@@ -1,5 +1,6 @@
+import type { FrameworkProgram } from './framework-programs.js';
 import { table } from './markdown.js';
-import type { Framework, FrameworkResults, RuntimeResults } from './results.js';
+import type { Framework, FrameworkResults, RuntimeResults, SimulatedResults } from './results.js';
 
 const HEAD = `# Compatibility
 
@@ -10,12 +11,18 @@ from test/bench/results/.
 
 Each program runs natively, through the product, and natively again on one machine. A program is
 *equal* if all digests of its results that repeat natively are the same through the product.
-[Performance](performance.md) has the times.`;
+[Performance](performance.md) has the times. A program that is *not measured* was written after that
+day, without a machine with a GPU.`;
 
 const RUNTIMES = `## CUDA runtimes
 
 A program loads the shared libcudart of a release. It registers a kernel in PTX, allocates, copies,
 launches and copies back, on the simulated GPU.`;
+
+const SIMULATED = `## Public programs on the simulated GPU
+
+The simulated GPU runs only PTX. Tests of machine code, as in cuBLAS, fail there as expected. Tests
+that their authors skip are not counted.`;
 
 const LIMITS = `## Known limits
 
@@ -24,30 +31,66 @@ const LIMITS = `## Known limits
   as natively. Our libcuda.so.1 presents drivers after CUDA 13.0 as 13.0.
 - vLLM was not run. Programs in test/bench/frameworks exercise its parts: graphs of a decoder, the
   reduction between processes, sleep mode, and how it finds its platform.
-- llama.cpp was not run.
 - Kernels cannot launch graphs: \`cudaGraphInstantiateFlagDeviceLaunch\` answers
   \`CUDA_ERROR_NOT_SUPPORTED\`, because kernels would need the driver's handle of the graph.
 - CUPTI is out of scope: \`torch.profiler\` sees host activities and the times of events, but no
   device activities.`;
 
+export interface Compatibility {
+  readonly programs?: readonly FrameworkProgram[];
+  readonly frameworks?: FrameworkResults | undefined;
+  readonly runtimes?: RuntimeResults | undefined;
+  readonly simulated?: readonly SimulatedResults[];
+}
+
 /** Generates docs/compatibility.md. */
-export function renderCompatibility(
-  frameworks: FrameworkResults | undefined,
-  runtimes: RuntimeResults | undefined,
-): string {
-  const sections = [HEAD, frameworkSection(frameworks), RUNTIMES, runtimeSection(runtimes), LIMITS];
+export function renderCompatibility({
+  programs = [],
+  frameworks,
+  runtimes,
+  simulated = [],
+}: Compatibility): string {
+  const sections = [
+    ...[HEAD, frameworkSection(programs, frameworks)],
+    ...[SIMULATED, simulatedSection(simulated)],
+    ...[RUNTIMES, runtimeSection(runtimes), LIMITS],
+  ];
   return `${sections.join('\n\n')}\n`;
 }
 
-function frameworkSection(results: FrameworkResults | undefined): string {
-  if (!results) return 'Not run yet.';
-  const { gpu, driver, date } = results.machine;
-  const rows = results.frameworks.map((one) => [
-    one.subject ?? one.name,
+function frameworkSection(
+  programs: readonly FrameworkProgram[],
+  results: FrameworkResults | undefined,
+): string {
+  const measured = results?.frameworks ?? [];
+  const subjects = new Map(programs.map(({ name, subject }) => [name, subject]));
+  const rows = measured.map((one) => [
+    one.subject ?? subjects.get(one.name) ?? one.name,
     versionsOf(one),
     resultOf(one),
   ]);
-  return `${table(['program', 'versions', 'result'], rows)}\n\n${gpu}, driver ${driver}, ${date}.`;
+  const missing = programs.filter(({ name }) => !measured.some((one) => one.name === name));
+  rows.push(...missing.map(({ subject }) => [subject, '', 'not measured']));
+  const all = table(['program', 'versions', 'result'], rows);
+  if (!results) return `${all}\n\nNot run yet.`;
+  const { gpu, driver, date } = results.machine;
+  return `${all}\n\n${gpu}, driver ${driver}, ${date}.`;
+}
+
+function simulatedSection(results: readonly SimulatedResults[]): string {
+  const rows = results.flatMap(({ date, programs }) =>
+    programs.map(({ name, what, passed, failedAsExpected = 0, failed }) => [
+      name,
+      what,
+      [
+        `${passed} passed`,
+        ...(failedAsExpected > 0 ? [`${failedAsExpected} failed as expected`] : []),
+        ...(failed > 0 ? [`${failed} FAILED`] : []),
+      ].join(', '),
+      date,
+    ]),
+  );
+  return rows.length === 0 ? 'Not run yet.' : table(['program', 'what', 'result', 'run on'], rows);
 }
 
 function versionsOf({ native }: Framework): string {

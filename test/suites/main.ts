@@ -1,7 +1,8 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { resultFile } from '../bench/results.js';
 import { runChild } from '../child.js';
 import { GPU_PROXY, REPOSITORY } from '../paths.js';
 import { Tally } from '../tally.js';
@@ -16,6 +17,7 @@ const HELP = `Runs public test suites on the simulated GPU through the product.
   --ci            only the files that CI runs
   --jobs N        files at a time (default: 2)
   --seconds N     timeout of a file (default: 600)
+  --json FILE     write the counts, for test/bench/results/suites.json
 Failures that test/suites/expected/ lists are counted, but do not fail the run.`;
 
 const RUNNER = path.join(REPOSITORY, 'test', 'suites', 'run.py');
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     ci: { type: 'boolean', default: false },
     jobs: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '600' },
+    json: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -40,6 +43,12 @@ interface Run {
   readonly environment: Environment;
   readonly file: string;
   readonly expected: readonly Expectation[];
+}
+
+interface Counts {
+  readonly passed: number;
+  readonly failedAsExpected: number;
+  readonly failed: number;
 }
 
 async function main(): Promise<number> {
@@ -58,15 +67,34 @@ async function main(): Promise<number> {
   }
   const tally = new Tally();
   let expected = 0;
+  const programs = new Map<string, Counts>();
   const next = async () => {
     for (let run = runs.shift(); run; run = runs.shift()) {
-      const failed = await play(run, tally);
-      expected += failed;
+      const counts = await play(run, tally);
+      expected += counts.failedAsExpected;
+      programs.set(run.suite.name, sum(counts, programs.get(run.suite.name)));
     }
   };
   await Promise.all(Array.from({ length: Number(values.jobs) }, next));
   console.log(`${expected} failed as expected`);
+  if (values.json) writeFileSync(values.json, resultFile(results(programs)));
   return tally.close();
+}
+
+function sum(one: Counts, other: Counts = { passed: 0, failedAsExpected: 0, failed: 0 }): Counts {
+  return {
+    passed: one.passed + other.passed,
+    failedAsExpected: one.failedAsExpected + other.failedAsExpected,
+    failed: one.failed + other.failed,
+  };
+}
+
+function results(programs: ReadonlyMap<string, Counts>) {
+  const what = values.ci || values.files ? 'a part of its test suite' : 'its test suite';
+  return SUITES.flatMap(({ name, release }) => {
+    const counts = programs.get(name);
+    return counts ? [{ name: release, what, ...counts }] : [];
+  });
 }
 
 function filesOf(suite: Suite, { tests }: Environment): readonly string[] {
@@ -80,8 +108,8 @@ function filesOf(suite: Suite, { tests }: Environment): readonly string[] {
   return chosen.filter((file) => parts.some((part) => file.includes(part)));
 }
 
-/** Runs one file. @returns how many tests failed as expected */
-async function play(run: Run, tally: Tally): Promise<number> {
+/** Runs one file. */
+async function play(run: Run, tally: Tally): Promise<Counts> {
   const started = Date.now();
   const directory = mkdtempSync(path.join(tmpdir(), 'suite-'));
   try {
@@ -101,7 +129,7 @@ async function play(run: Run, tally: Tally): Promise<number> {
     const closing = `${passed} passed, ${rest}, after ${seconds} s`;
     if (skipped > 0) tally.skip(what, `by the suite: ${skipped} tests`, skipped);
     console.log(`${what}: ${closing}`);
-    return failedAsExpected;
+    return { passed, failedAsExpected, failed: problems.length };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -3,6 +3,8 @@ import path from 'node:path';
 /** A public test suite that runs on the simulated GPU through the product. */
 export interface Suite {
   readonly name: string;
+  /** Name and version, for docs/compatibility.md. */
+  readonly release: string;
   /** Python packages with their versions, dependencies included. */
   readonly packages: readonly string[];
   /** The package whose source distribution has the tests, if they are not among the packages. */
@@ -41,6 +43,7 @@ function toolkit(packages: string): NodeJS.ProcessEnv {
 /** CuPy compiles its kernels with NVRTC when it runs; its own switch makes that emit PTX. */
 const CUPY: Suite = {
   name: 'cupy',
+  release: 'CuPy 14.2.0',
   packages: [
     ...PYTEST,
     ...COMPILERS,
@@ -78,6 +81,7 @@ const CUPY: Suite = {
 
 const NUMBA: Suite = {
   name: 'numba-cuda',
+  release: 'numba-cuda 0.30.4',
   // Without nvJitLink, so that the driver links PTX.
   packages: [
     ...PYTEST,

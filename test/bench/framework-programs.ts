@@ -1,0 +1,23 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { REPOSITORY } from '../paths.js';
+
+/** A program that frameworks.py runs. */
+export interface FrameworkProgram {
+  readonly name: string;
+  readonly subject: string;
+}
+
+/** The programs in test/bench/frameworks, without the files that they import. */
+export function frameworkPrograms(): FrameworkProgram[] {
+  const directory = path.join(REPOSITORY, 'test', 'bench', 'frameworks');
+  const helpers = ['report', 'resnet50', 'llama_model'];
+  return readdirSync(directory)
+    .map((file) => path.parse(file))
+    .filter(({ ext, name }) => ext === '.py' && !helpers.includes(name))
+    .map(({ name }) => ({ name, subject: subjectOf(path.join(directory, `${name}.py`)) }));
+}
+
+function subjectOf(file: string): string {
+  return /^"""(.*?)"""/s.exec(readFileSync(file, 'utf8'))?.[1]?.replaceAll(/\s+/g, ' ') ?? '';
+}
