@@ -39,6 +39,10 @@ export const CREATE_OPTIONS = {
     otherwise: 'the fullest that has room',
   }),
   ...ALLOCATION_OPTIONS,
+  latency: option(choice('low'), {
+    help: 'low: accepts short windows, which cost throughput, if all on its GPU do',
+    otherwise: 'normal',
+  }),
 };
 
 export const LIST_OPTIONS = { ...CLIENT_OPTIONS, output };

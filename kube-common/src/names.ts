@@ -14,6 +14,7 @@ export const ANNOTATION = {
   gpus: 'nvidia-virtual/gpus',
   policy: 'nvidia-virtual/policy',
   mode: 'nvidia-virtual/mode',
+  latency: 'nvidia-virtual/latency',
   gpuType: 'nvidia-virtual/gpu-type',
   gpuUuid: 'nvidia-virtual/gpu-uuid',
   trace: 'nvidia-virtual/trace',

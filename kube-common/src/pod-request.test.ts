@@ -57,6 +57,7 @@ test('readPodRequest() reads every annotation', () => {
     'nvidia-virtual/gpus': '2',
     'nvidia-virtual/policy': 'fixed',
     'nvidia-virtual/mode': 'exclusive',
+    'nvidia-virtual/latency': 'low',
     'nvidia-virtual/trace': 'summary',
     'nvidia-virtual/gpu-type': 'H200, A100 ',
     'nvidia-virtual/gpu-uuid': 'GPU-1,GPU-2',
@@ -72,6 +73,7 @@ test('readPodRequest() reads every annotation', () => {
         cores: 25,
         policy: 'fixed',
         mode: 'exclusive',
+        latency: 'low',
         trace: 'summary',
       },
     ],
@@ -150,6 +152,9 @@ test.each([
   ['nvidia-virtual/gpus', '3', 'requests 4 nvidia-virtual/gpu over 3 GPUs'],
   ['nvidia-virtual/policy', 'Burst', 'must be burst or fixed'],
   ['nvidia-virtual/mode', 'mps', 'must be exclusive or concurrent'],
+  ['nvidia-virtual/latency', '1ms', 'must be low'],
+  ['nvidia-virtual/latency', 'low\0', 'must be low'],
+  ['nvidia-virtual/latency', 'low,other=low', 'names container other'],
   ['nvidia-virtual/trace', 'all', 'must be summary'],
   [
     'nvidia-virtual/cores',
@@ -160,15 +165,22 @@ test.each([
   expect(problemsOf(pod({ [annotation]: value }))).toEqual([expect.stringContaining(said)]);
 });
 
-test.each(['memory', 'cores', 'gpus', 'policy', 'mode', 'trace', 'gpu-type', 'gpu-uuid'])(
-  'nvidia-virtual/%s has a limit of length',
-  (name) => {
-    const annotation = `nvidia-virtual/${name}`;
-    expect(problemsOf(pod({ [annotation]: 'x'.repeat(4097) }))).toEqual([
-      `${annotation} has 4097 characters; the limit is 4096.`,
-    ]);
-  },
-);
+test.each([
+  'memory',
+  'cores',
+  'gpus',
+  'policy',
+  'mode',
+  'latency',
+  'trace',
+  'gpu-type',
+  'gpu-uuid',
+])('nvidia-virtual/%s has a limit of length', (name) => {
+  const annotation = `nvidia-virtual/${name}`;
+  expect(problemsOf(pod({ [annotation]: 'x'.repeat(4097) }))).toEqual([
+    `${annotation} has 4097 characters; the limit is 4096.`,
+  ]);
+});
 
 test('the number of reported problems and of listed GPUs is limited', () => {
   const problems = problemsOf(

@@ -1,5 +1,5 @@
 import type { V1Container, V1Pod } from '@kubernetes/client-node';
-import type { Policy, SharingMode, TraceMode } from '@nvidia-virtual/ledger';
+import type { Latency, Policy, SharingMode, TraceMode } from '@nvidia-virtual/ledger';
 import { ANNOTATION, RESOURCE } from './names.js';
 import { QUANTITIES, readQuantity } from './quantity.js';
 
@@ -22,6 +22,7 @@ export interface ContainerRequest {
   readonly cores: number | undefined;
   readonly policy: Policy | undefined;
   readonly mode: SharingMode | undefined;
+  readonly latency: Latency | undefined;
   /** The report that its programs write to standard error when they exit. */
   readonly trace: TraceMode | undefined;
 }
@@ -72,6 +73,7 @@ const COUNT: Kind<number> = {
 };
 const POLICY = oneOf<Policy>('burst', 'fixed');
 const MODE = oneOf<SharingMode>('exclusive', 'concurrent');
+const LATENCY = oneOf<Latency>('low');
 const TRACE = oneOf<TraceMode>('summary');
 
 /**
@@ -93,6 +95,7 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
     values(ANNOTATION.gpus, COUNT),
   ];
   const [policy, mode] = [values(ANNOTATION.policy, POLICY), values(ANNOTATION.mode, MODE)];
+  const latency = values(ANNOTATION.latency, LATENCY);
   const trace = values(ANNOTATION.trace, TRACE);
   const containers = asking.map(({ container, init, slots }) => {
     const shape = {
@@ -100,6 +103,7 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
       cores: cores(container),
       policy: policy(container),
       mode: mode(container),
+      latency: latency(container),
       trace: trace(container),
     };
     const request = { container, init, slots, gpus: gpus(container) ?? 1, ...shape };
@@ -179,7 +183,7 @@ function slotsOf({ name, resources }: V1Container): { container: string; slots: 
   };
 }
 
-function contradictions({ container, slots, gpus, mode }: ContainerRequest): string[] {
+function contradictions({ container, slots, gpus, mode, latency }: ContainerRequest): string[] {
   const problems: string[] = [];
   if (slots % gpus !== 0)
     problems.push(
@@ -190,6 +194,11 @@ function contradictions({ container, slots, gpus, mode }: ContainerRequest): str
     problems.push(
       `Container ${container} requests ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, ` +
         `but each GPU has its own MPS server: request one GPU, or remove ${ANNOTATION.mode}.`,
+    );
+  if (latency === 'low' && mode === 'concurrent')
+    problems.push(
+      `Container ${container} requests a low latency (${ANNOTATION.latency}) in mode concurrent, ` +
+        `which has no turns: remove ${ANNOTATION.latency} or ${ANNOTATION.mode}.`,
     );
   return problems;
 }

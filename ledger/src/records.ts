@@ -53,6 +53,9 @@ export interface Owner {
   readonly container: string;
 }
 
+/** `low`: accepts short windows, which cost throughput, if all on the GPU accept them. */
+export type Latency = 'low';
+
 /** `summary`: programs write a table of calls and GPU work to standard error when they exit. */
 export type TraceMode = 'summary';
 
@@ -73,6 +76,8 @@ export interface AllocationSpecification {
   /** -100 to 100, normally 0. Higher runs first. */
   readonly priority: number;
   readonly mode: SharingMode;
+  /** Undefined: normal. */
+  readonly latency?: Latency | undefined;
   readonly limits: Limits;
   /** Undefined: nothing is traced, unless a program asks for it. */
   readonly trace?: TraceMode | undefined;

@@ -30,6 +30,14 @@ void Node::put(const std::string& id, const Terms& terms, Time now) {
   schedule_.put(id, terms, now);
 }
 
+bool Node::setLatency(const std::string& id, bool low, Time now) {
+  const auto found = table_.allocations.find(id);
+  if (found == table_.allocations.end()) return false;
+  found->second.lowLatency = low;
+  schedule_.put(id, found->second, now);
+  return true;
+}
+
 void Node::remove(const std::string& id, Time now) {
   table_.allocations.erase(id);
   std::erase_if(table_.workers, [&](const auto& entry) { return entry.second == id; });

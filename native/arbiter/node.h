@@ -32,6 +32,8 @@ class Node {
   /// are told to end. 0: no limit.
   void setOverrunLimit(Time limit) { schedule_.setOverrunLimit(limit); }
   void put(const std::string& id, const Terms& terms, Time now);
+  /// False if the allocation does not exist.
+  bool setLatency(const std::string& id, bool low, Time now);
   void remove(const std::string& id, Time now);
   /// False if the allocation does not exist.
   bool setWorker(pid_t pid, const std::string& id, Time now);

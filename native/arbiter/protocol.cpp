@@ -75,6 +75,14 @@ std::string readAllocation(const Words& words, Command& command) {
   return readGpus(words[5], terms.gpus);
 }
 
+std::string readLatency(const Words& words, Command& command) {
+  if (!name(words[1], command.id)) return quoted(words[1]) + " is not the id of an allocation";
+  command.terms.lowLatency = words[2] == "low";
+  return words[2] == "low" || words[2] == "normal"
+             ? ""
+             : quoted(words[2]) + " is not a latency: give low or normal";
+}
+
 std::string readWorker(const Words& words, Command& command) {
   if (!pidOf(words[1], command.pid)) return quoted(words[1]) + " is not a process id";
   return name(words[2], command.id) ? "" : quoted(words[2]) + " is not the id of an allocation";
@@ -115,6 +123,7 @@ constexpr Form kForms[] = {
     {"commit", Command::Kind::commit, 1, "commit", readNothing},
     {"allocation", Command::Kind::allocation, 6,
      "allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]", readAllocation},
+    {"latency", Command::Kind::latency, 3, "latency ID low|normal", readLatency},
     {"worker", Command::Kind::worker, 3, "worker PID ID", readWorker},
     {"gone", Command::Kind::gone, 2, "gone PID", readGone},
     {"remove", Command::Kind::remove, 2, "remove ID", readRemove},
@@ -136,9 +145,8 @@ std::string parse(std::string_view line, Command& command) {
     return form.read(words, command);
   }
   return quoted(words[0]) +
-         " is not a command; the commands are begin, commit, allocation, worker, gone, remove, "
-         "window, "
-         "overrun and figures";
+         " is not a command; the commands are begin, commit, allocation, latency, worker, gone, "
+         "remove, window, overrun and figures";
 }
 
 }  // namespace arbiter

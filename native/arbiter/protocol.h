@@ -19,7 +19,18 @@ inline constexpr std::int64_t kMostWindow = 100'000;
 inline constexpr std::int64_t kMostOverrun = 86'400;
 
 struct Command {
-  enum class Kind { begin, commit, allocation, worker, gone, remove, window, overrun, figures };
+  enum class Kind {
+    begin,
+    commit,
+    allocation,
+    latency,
+    worker,
+    gone,
+    remove,
+    window,
+    overrun,
+    figures
+  };
   Kind kind = Kind::figures;
   std::string id;  ///< of an allocation
   pid_t pid = 0;

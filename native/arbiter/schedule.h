@@ -20,6 +20,7 @@ struct Terms {
   Policy policy = Policy::burst;
   int priority = 0;  ///< -100 to 100, higher first
   std::vector<std::string> gpus;
+  bool lowLatency = false;  ///< accepts short windows, which cost throughput
   bool operator==(const Terms&) const = default;
 };
 
@@ -32,6 +33,8 @@ struct Timing {
   /// if all competitors pause often: a turn of all in which each may lose its window at a pause,
   /// and the least time after which it may
   Time pausingTurn = 3'850 * kMicrosecond, shortestPausing = 1'300 * kMicrosecond;
+  /// the least time if all of them want a low latency
+  Time lowPausing = 700 * kMicrosecond;
   /// time after that in which a pause without running work does not end it
   Time runningPause = 250 * kMicrosecond;
   /// maximum drain time after a window; shortened if drains often time out

@@ -120,17 +120,20 @@ Time Schedule::leastWindowOf(const Allocation& a) const {
 
 /// Length of the next window. If all competitors pause seldom, no program waits for an answer. Then
 /// a turn of all takes several windows, and an allocation with a large weight gets a longer window
-/// at once.
+/// at once. If all want a low latency, windows are short: nobody loses throughput to another's
+/// wish.
 Time Schedule::windowOf(const Allocation& a) const {
   const Time least = leastWindowOf(a);
   int weights = a.terms.weight;
-  bool steady = seldomPauses(a);
+  bool steady = seldomPauses(a), low = a.terms.lowLatency;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_))
       continue;
     steady = steady && seldomPauses(other);
+    low = low && other.terms.lowLatency;
     weights += other.terms.weight;
   }
+  if (low) return std::min(least, timing_.shortestWindow);
   if (!steady) return least;
   return std::clamp(timing_.round * least * a.terms.weight / weights, least,
                     std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
@@ -141,14 +144,17 @@ Time Schedule::windowOf(const Allocation& a) const {
 /// priority has its own rules.
 Time Schedule::untilPause(const Allocation& a) const {
   int competitors = 1;
+  bool low = a.terms.lowLatency;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_))
       continue;
     if (!oftenPauses(other) || other.terms.priority != a.terms.priority) return kNever;
+    low = low && other.terms.lowLatency;
     ++competitors;
   }
   if (!oftenPauses(a)) return kNever;
-  return std::max(timing_.pausingTurn / competitors, timing_.shortestPausing);
+  return low ? timing_.lowPausing
+             : std::max(timing_.pausingTurn / competitors, timing_.shortestPausing);
 }
 
 /// How far it is ahead of those that wait on any of its GPUs, in steps of `level`. Turns need not

@@ -233,10 +233,12 @@ std::string Server::apply(Connection& connection, const Command& command, Time n
     case Command::Kind::allocation: return node_.put(command.id, command.terms, now), "";
     case Command::Kind::remove: return node_.remove(command.id, now), "";
     case Command::Kind::gone: return node_.gone(command.pid, now), "";
-    default:
-      return node_.setWorker(command.pid, command.id, now) ? ""
-                                                           : "there is no allocation " + command.id;
+    default: break;
   }
+  const bool known = command.kind == Command::Kind::latency
+                         ? node_.setLatency(command.id, command.terms.lowLatency, now)
+                         : node_.setWorker(command.pid, command.id, now);
+  return known ? "" : "there is no allocation " + command.id;
 }
 
 std::string Server::stage(Table& table, const Command& command) {
@@ -244,11 +246,16 @@ std::string Server::stage(Table& table, const Command& command) {
     case Command::Kind::allocation: return table.allocations[command.id] = command.terms, "";
     case Command::Kind::remove: return table.allocations.erase(command.id), "";
     case Command::Kind::gone: return table.workers.erase(command.pid), "";
-    default:
-      if (!table.allocations.contains(command.id))
-        return "there is no allocation " + command.id + " in this table";
-      return table.workers[command.pid] = command.id, "";
+    default: break;
   }
+  const auto found = table.allocations.find(command.id);
+  if (found == table.allocations.end())
+    return "there is no allocation " + command.id + " in this table";
+  if (command.kind == Command::Kind::latency)
+    found->second.lowLatency = command.terms.lowLatency;
+  else
+    table.workers[command.pid] = command.id;
+  return "";
 }
 
 void Server::sayFigures(Connection& connection, Time now) {

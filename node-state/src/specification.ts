@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type {
   AllocationSpecification,
+  Latency,
   Limits,
   Policy,
   SessionRecord,
@@ -34,6 +35,7 @@ export interface RequestedSpecification {
   /** -100 to 100. */
   readonly priority?: number | undefined;
   readonly mode?: SharingMode | undefined;
+  readonly latency?: Latency | undefined;
   readonly limits?: Partial<Limits> | undefined;
   readonly trace?: TraceMode | undefined;
   readonly uid?: number | undefined;
@@ -41,7 +43,7 @@ export interface RequestedSpecification {
 
 type Checked = Pick<
   AllocationSpecification,
-  'share' | 'policy' | 'priority' | 'mode' | 'limits' | 'trace'
+  'share' | 'policy' | 'priority' | 'mode' | 'latency' | 'limits' | 'trace'
 >;
 
 /** Validates the request and fills in defaults. @throws ProxyError OPTION_VALUE */
@@ -52,6 +54,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
     policy = DEFAULTS.policy,
     priority = DEFAULTS.priority,
     mode = DEFAULTS.mode,
+    latency,
     trace,
     uid,
   } = requested;
@@ -63,6 +66,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
   require('policy', policy, POLICIES.includes(policy), POLICIES.join(' or '));
   require('priority', priority, isWhole(priority, -100, 100), 'a whole number, -100 to 100');
   require('mode', mode, SHARING_MODES.includes(mode), SHARING_MODES.join(' or '));
+  require('latency', latency, latency === undefined || latency === 'low', 'low');
   require('trace', trace, trace === undefined || trace === 'summary', 'summary');
   require('limits.sessions', limits.sessions, isWhole(
     limits.sessions,
@@ -81,7 +85,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
     ), 'a whole number above 0');
   if (uid !== undefined)
     require('uid', uid, isWhole(uid, 1, 2 ** 32 - 2), 'the number of a user other than root');
-  return { share, policy, priority, mode, limits, trace };
+  return { share, policy, priority, mode, latency, limits, trace };
 }
 
 function require(key: string, value: unknown, holds: boolean, allowed: string): void {

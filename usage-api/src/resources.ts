@@ -1,4 +1,4 @@
-import type { Policy, SharingMode } from '@nvidia-virtual/ledger';
+import type { Latency, Policy, SharingMode } from '@nvidia-virtual/ledger';
 
 export const GROUP = 'usage.nvidia-virtual.io';
 export const VERSION = 'v1alpha1';
@@ -58,6 +58,7 @@ interface TimeUsage {
   readonly waitingSeconds?: number;
   readonly policy?: Policy;
   readonly priority?: number;
+  readonly latency?: Latency;
 }
 
 export interface ContainerUsage {

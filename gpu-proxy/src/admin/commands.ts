@@ -46,10 +46,11 @@ function createRequest({
 
 export function create(options: CreateOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
-    const { name } = options;
+    const { name, latency } = options;
     const allocation = await client.call('createAllocation', {
       ...createRequest(options),
       ...(name !== undefined && { name }),
+      ...(latency === 'low' && { lowLatency: true }),
     });
     screen.write(
       options.output === 'json'

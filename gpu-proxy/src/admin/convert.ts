@@ -194,6 +194,7 @@ export function allocationRequest(message: CreateAllocationRequest): AllocationR
     policy: policyOf(message.policy),
     priority: message.priority,
     mode: sharingModeOf(message.mode),
+    latency: message.lowLatency ? 'low' : undefined,
     limits: limitsOf(message.limits ?? {}),
     holder: message.holderPid ? identifyProcess(message.holderPid) : undefined,
   };

@@ -85,7 +85,7 @@ test('it is started, gets the table, and reports the granted time', async () => 
     overrun: 0,
     windows: 0,
   });
-  arbiter.put({ ...SPECIFICATION, id: 'fedcba9876543210' });
+  arbiter.put({ ...SPECIFICATION, id: 'fedcba9876543210', latency: 'low' });
   arbiter.addWorker(process.ppid, 'fedcba9876543210');
   await known(arbiter, 'fedcba9876543210');
   arbiter.removeWorker(process.ppid);

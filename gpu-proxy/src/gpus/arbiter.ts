@@ -96,7 +96,7 @@ export class Arbiter {
   }
 
   put(specification: AllocationSpecification): void {
-    this.#say(allocationLine(specification));
+    this.#sayAllocation(specification);
   }
 
   remove(id: string): void {
@@ -228,9 +228,15 @@ export class Arbiter {
     this.#sayWindow();
     this.#sayOverrunLimit();
     this.#say('begin');
-    for (const specification of allocations) this.#say(allocationLine(specification));
+    for (const specification of allocations) this.#sayAllocation(specification);
     for (const { pid, allocation } of workers) this.#say(workerLine(pid, allocation));
     this.#say('commit');
+  }
+
+  /** An arbiter of a former version refuses the second line only. */
+  #sayAllocation(specification: AllocationSpecification): void {
+    this.#say(allocationLine(specification));
+    if (specification.latency === 'low') this.#say(`latency ${specification.id} low`);
   }
 
   /** Sent after each connect: an earlier gpu-proxy may have set another window. */

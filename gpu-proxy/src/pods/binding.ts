@@ -127,6 +127,7 @@ export class Binding {
       ...shape,
       priority: request.priority,
       mode: request.mode,
+      latency: request.latency,
       trace: request.trace,
       ...{ owner, grant },
     });

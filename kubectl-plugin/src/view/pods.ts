@@ -96,13 +96,15 @@ function containerLines({
     .join(', ');
   const policy = spent.policy === undefined ? '' : `, policy ${spent.policy}`;
   const priority = spent.priority ? `, priority ${spent.priority}` : '';
+  const latency = spent.latency === undefined ? '' : `, latency ${spent.latency}`;
   return [
     `  ${name}:`,
     `    Slots:      ${slots}`,
     `    GPU:        ${gpu || '<none>'}`,
     `    Memory:     ${bytes(held.used)} used of ` +
       `${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
-    `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}${policy}${priority}`,
+    `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}` +
+      `${policy}${priority}${latency}`,
     `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
     `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,
     `    Processes:  ${count(sessions)}${withFaults(faults)}`,

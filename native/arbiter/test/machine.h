@@ -26,6 +26,7 @@ struct Player {
   Time work = 185 * kMicrosecond, pause = 60 * kMicrosecond;
   Time issue = 60 * kMicrosecond;  ///< time to submit a round
   int weight = 50;
+  bool lowLatency = false;
   Pace claims = Pace::unknown;  ///< instead of its true pace
   bool fidgets = false;         ///< submits again and again, so that it never seems to pause
 
@@ -34,9 +35,9 @@ struct Player {
   Time done = 0;
   Time began = 0, next = 0;  ///< of this round, and of the next one
   Time submitted = 0, idleSince = 0, granted = 0, closed = 0;
-  Time enters = 0, sleepsUntil = 0;  ///< of the thread that waits at the gate
-  Time expected = 0;                 ///< change of the grant, as the arbiter told it
-  Time told = 0, noticed = 0;        ///< a pause that was told to a sleeping arbiter
+  Time enters = 0, spinsUntil = 0, sleepsUntil = 0;  ///< of the thread that waits at the gate
+  Time expected = 0;           ///< change of the grant, as the arbiter told it
+  Time told = 0, noticed = 0;  ///< a pause that was told to a sleeping arbiter
   bool atGate = false, inRound = false, saidDrained = true, saidIdle = false;
   Pace pace = Pace::unknown;
   std::vector<Time> rounds;  ///< their durations
@@ -51,7 +52,7 @@ class Machine {
     for (Player& p : players) {
       p.id = std::string(1, static_cast<char>('a' + (&p - players.data())));
       p.next = now + 37 * kMicrosecond * (&p - players.data());
-      schedule.put(p.id, {p.weight, Policy::burst, 0, {"gpu"}}, now);
+      schedule.put(p.id, {p.weight, Policy::burst, 0, {"gpu"}, p.lowLatency}, now);
     }
     run(200 * kMillisecond);  // until their paces are known
     for (Player& p : players) p.done = 0, p.rounds.clear();
@@ -128,9 +129,9 @@ class Machine {
   void waitAtGate(Player& p) {
     if (!std::exchange(p.atGate, true)) {
       schedule.setDemand(p.id, Demand::waiting, now);
-      p.sleepsUntil = 0;
+      p.spinsUntil = now + 600 * kMicrosecond;
     }
-    if (now < p.sleepsUntil) return;
+    if (now < std::max(p.sleepsUntil, p.spinsUntil)) return;
     constexpr auto kBefore = static_cast<Time>(kWakeUpNanoseconds);
     if (p.expected == 0 || now >= p.expected + 4 * kMillisecond)
       p.sleepsUntil = now + kMillisecond + costs_.wakeUp;

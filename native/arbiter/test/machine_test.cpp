@@ -70,6 +70,22 @@ TEST_CASE("decoders keep the GPU and wait little") {
   }
 }
 
+TEST_CASE("windows are shorter if all want a low latency") {
+  std::vector<Player> low(4, Player{.weight = 25, .lowLatency = true});
+  const Machine two({{.lowLatency = true}, {.lowLatency = true}}), four(low);
+  CHECK(two.total() >= 0.89);
+  CHECK(two.p99() <= 1.2);
+  CHECK(four.total() >= 0.89);
+  CHECK(four.p99() <= 3);
+  // One that does not want it loses nothing, and decides for all.
+  low[3].lowLatency = false;
+  CHECK(Machine(low).total() == decoders(4).total());
+  CHECK(Machine(low).p99() == decoders(4).p99());
+  const Player batch{.work = us(600), .pause = 0, .issue = us(5), .lowLatency = true};
+  CHECK(Machine({{.lowLatency = true}, batch}).p99() <= 4);  // 6.4 else
+  CHECK(Machine({batch, batch}).total() >= 0.93);
+}
+
 // The arbiter sleeps when their pauses come.
 TEST_CASE("tenants that submit for longer lose nothing") {
   for (const Time pause : {us(60), us(200), us(400)}) {

@@ -83,11 +83,14 @@ TEST_CASE("a wrong command is answered with a sentence") {
         "error \"allocation a 50 burst 0\" is not of the form: allocation ID WEIGHT burst|fixed "
         "PRIORITY GPU[,GPU...]");
   CHECK(answer("worker 1 nowhere") == "error there is no allocation nowhere");
+  CHECK(answer("latency nowhere low") == "error there is no allocation nowhere");
+  CHECK(answer("latency a lower") == "error \"lower\" is not a latency: give low or normal");
   CHECK(answer("worker x a") == "error \"x\" is not a process id");
   CHECK(answer("window 499") == "error \"499\" is not a window: give 500 to 100000 microseconds");
   CHECK(answer("overrun 86401") ==
         "error \"86401\" is not a limit of an overrun: give 0 (none) to 86400 seconds");
   CHECK(answer("commit") == "error \"commit\" without \"begin\"");
+  CHECK(answer("begin\nlatency a low") == "error there is no allocation a in this table");
   CHECK(answer("begin\nworker 1 a") == "error there is no allocation a in this table");
   CHECK(answer(std::string(20'000, 'x')).starts_with("error a line is longer than"));
   CHECK(control.hear().empty());

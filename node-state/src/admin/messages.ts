@@ -99,6 +99,7 @@ export interface CreateAllocationRequest {
   readonly mode?: SharingModeMessage;
   readonly limits?: Partial<LimitsMessage>;
   readonly holderPid?: number;
+  readonly lowLatency?: boolean;
 }
 
 /** Request and response of each call. */

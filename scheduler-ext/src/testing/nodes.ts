@@ -54,6 +54,7 @@ export function needOf(
     cores: undefined,
     policy: undefined,
     mode: undefined,
+    latency: undefined,
     trace: undefined,
   };
   return { container, init: false, slots, gpus: 1, ...open, ...more };

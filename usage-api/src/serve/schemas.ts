@@ -49,6 +49,7 @@ const TIME = object('GPU time, in percent of one GPU and in seconds.', {
     'burst: may use idle time of the GPU beyond its share; fixed: never more than its share.',
   ),
   priority: whole('-100 to 100. Higher runs first.'),
+  latency: text('low: accepts short windows. Missing: normal.'),
 });
 
 const CONTAINER = object('One container that requests slots.', {

@@ -89,6 +89,7 @@ function granted(
       waitingSeconds: seconds(time.waited),
       policy: specification.policy,
       priority: specification.priority,
+      ...(specification.latency && { latency: specification.latency }),
     },
     sessions: sessions.length,
     faults: sum(({ faults }) => faults),
@@ -114,6 +115,7 @@ function expected(
     time: {
       ...(share !== undefined && { share }),
       ...(request.policy && { policy: request.policy }),
+      ...(request.latency && { latency: request.latency }),
     },
   };
 }
