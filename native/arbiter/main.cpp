@@ -22,8 +22,7 @@ namespace arbiter {
 namespace {
 
 constexpr const char* kUsage =
-    "nvidia-virtual-arbiter is started by gpu-proxy with --socket PATH [--window-us MICROSECONDS, "
-    "500 to 100000] [--linger-s SECONDS]";
+    "nvidia-virtual-arbiter is started by gpu-proxy with --socket PATH [--linger-s SECONDS]";
 
 bool parseTime(std::string_view text, Time unit, Time least, Time most, Time& time) {
   Time value = 0;
@@ -35,8 +34,6 @@ bool parseTime(std::string_view text, Time unit, Time least, Time most, Time& ti
 
 bool parseOption(std::string_view name, const char* value, Settings& settings) {
   if (name == "--socket") return settings.socket = value, *value != '\0';
-  if (name == "--window-us")
-    return parseTime(value, kMicrosecond, kLeastWindow, kMostWindow, settings.timing.window);
   if (name == "--linger-s") return parseTime(value, kSecond, 1, 1'000'000, settings.linger);
   return false;
 }

@@ -100,8 +100,9 @@ TEST_CASE("a worker may connect before the proxy has named its allocation") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 50 burst 0 g");
+  control.say("latency a low");
   PlayedWorker worker(arbiter.socket);
-  CHECK(control.figures().size() == 1);
+  CHECK(control.figures().size() == 1);  // and no error
   control.say("worker " + std::to_string(getpid()) + " a");
   CHECK(worker.awaitMailbox());
   CHECK(worker.mailbox->magic == kMailboxMagic);
