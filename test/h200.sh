@@ -4,7 +4,8 @@
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
 #                | account | check | nvml | images | frameworks | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
-# mode; `gang` needs two GPUs.
+# mode, `--only windows` all rows that the length of windows changes; `gang` needs two GPUs. At its
+# end `sharing` prints the rows of docs/performance.md.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -51,7 +52,7 @@ measure() {
     --json "$OUT/$name.json" "$@"
 }
 bench() { measure bench 400 h200.py; }
-sharing() { measure sharing 580 sharing.py "$@"; }
+sharing() { measure sharing 1800 sharing.py "$@"; }
 gang() { measure gang 300 sharing.py --only gang "$@"; }
 account() { measure account 200 account.py; }
 check() { measure check 120 second_check.py; }
@@ -67,7 +68,7 @@ case "${1:-}" in
     "$@" ;;
   all) record; conformance; container; bench; sharing; account; check; nvml; images; frameworks ;;
   *)
-    sed -n '2,5s/^# //p' "$0"
+    sed -n '2,7s/^# //p' "$0"
     exit 2
     ;;
 esac
