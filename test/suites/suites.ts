@@ -113,4 +113,21 @@ const NUMBA: Suite = {
   environment: toolkit,
 };
 
-export const SUITES: readonly Suite[] = [CUPY, NUMBA];
+/** Warp emits PTX where its toolkit is not newer than the driver. 1.17 has that of CUDA 12.9. */
+const WARP: Suite = {
+  name: 'warp',
+  release: 'Warp 1.17.0',
+  packages: [...PYTEST, 'warp-lang==1.17.0', 'numpy==2.4.6'],
+  tests: 'warp/tests',
+  directories: ['geometry', 'tile'],
+  inCi: [
+    'geometry/test_hash_grid.py',
+    'tile/test_tile_load_vectorized.py',
+    'tile/test_tile_sort.py',
+  ],
+  // Its functions with parameters are not tests. Tests on the CPU say nothing about the GPU.
+  pytest: ['-o', 'python_functions=NONE', '-k', 'not _cpu'],
+  environment: () => ({}),
+};
+
+export const SUITES: readonly Suite[] = [CUPY, NUMBA, WARP];
