@@ -15,6 +15,9 @@ const LIBRARIES = {
 /** Variables of the container, for login shells. */
 const LOGIN_FILES = { '/etc/profile.d/nvidia-virtual.sh': 'container/profile.sh' } as const;
 
+/** JAX uses CUDA only if a path of NVIDIA's devices exists. This one is a text. */
+const DEVICE_FILES = { '/dev/nvidiactl': 'container/nvidiactl' } as const;
+
 /**
  * Makes the loader use our libraries before it searches, so that LD_LIBRARY_PATH, an RPATH or the
  * loader's cache of the image cannot lead to another one.
@@ -38,6 +41,7 @@ export function containerFiles({ preload }: { readonly preload: boolean }): [str
   return [
     ...libraries,
     ...Object.entries(LOGIN_FILES),
+    ...Object.entries(DEVICE_FILES),
     ...(preload ? Object.entries(PRELOAD_FILES) : []),
   ];
 }

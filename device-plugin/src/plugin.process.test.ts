@@ -54,6 +54,7 @@ test('a container gets a directory, our files, two variables and no device', asy
     ['/usr/lib64/libnvidia-ml.so.1', true],
     ['/usr/lib64/libnvidia-ml.so', true],
     ['/etc/profile.d/nvidia-virtual.sh', true],
+    ['/dev/nvidiactl', true],
     ['/etc/ld.so.preload', true],
     ['/usr/lib/nvidia-virtual/libcuda.so', true],
   ]);
@@ -139,7 +140,7 @@ test('number 4: a restarted plugin offers the same slots at once, without gpu-pr
   node.startPlugin();
   await offered(20);
   expect(node.kubelet.healthy).toEqual(slots);
-  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(12);
+  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(13);
 });
 
 test('number 4: 20 restarts of the kubelet in a row', async () => {
@@ -149,7 +150,7 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
   for (let restart = 1; restart <= 20; restart++) {
     await node.kubelet.restart();
     await offered(10);
-    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(12);
+    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(13);
   }
 });
 

@@ -104,6 +104,10 @@ export const IMAGES: readonly Image[] = [
     checks: [{ command: [PROBE, '/usr/local/cuda/compat/libcuda.so.1'], prints: [] }],
     expected: 'other',
   },
+  ...[false, true].map((readOnlyRoot) => ({
+    ...{ name: 'compat-in-cache', readOnlyRoot, expected: /^regular file$/m },
+    checks: [{ command: ['stat', '--format', '%F', '/dev/nvidiactl'], prints: [] }],
+  })),
   { name: 'musl', checks: [BY_NAME], expected: /libcuda\.so\.1: No such file or directory/ },
 ];
 
