@@ -66,10 +66,11 @@ export function pythonClients(packages: string, gpustat: string, scripts: string
     python('nvitop', ['-m', 'nvitop', '-1'], NAME, /512\.0MiB \/ 2048MiB/, / C +\S+ 512\.0MiB/),
     python('gpustat', ['-m', 'gpustat', '--no-color'], NAME, /512 \/ {2}2048 MB/),
     python(
-      'PyTorch and vLLM, as they look for GPUs',
+      'PyTorch, vLLM and JAX, as they look for GPUs',
       [`${scripts}/frameworks.py`],
       /^torch 1 GPU-/m,
       /^vllm Simulated GPU 9\.0 2048 512$/m,
+      /^jax 580\.159\.04 5 16 no NVLink, fabric 0$/m,
       /^processes True$/m,
       /^setter refused$/m,
     ),

@@ -38,6 +38,19 @@ name = pynvml.nvmlDeviceGetName(handle)
 print('vllm', name, f'{major}.{minor}', memory.total >> 20, memory.used >> 20)
 pids = [each.pid for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
 print('processes', pids == [os.getppid()])
+
+# JAX 0.10 on CUDA 13, as traced: it finds its GPU by the address that CUDA says. Then it asks for
+# the bandwidth to the host, and how GPUs are connected.
+same = pynvml.nvmlDeviceGetHandleByPciBusId(pynvml.nvmlDeviceGetPciInfo(handle).busId)
+assert pynvml.nvmlDeviceGetIndex(same) == 0
+link = pynvml.nvmlDeviceGetCurrPcieLinkGeneration(same), pynvml.nvmlDeviceGetCurrPcieLinkWidth(same)
+try:
+    pynvml.nvmlDeviceGetNvLinkState(same, 0)
+except pynvml.NVMLError_NotSupported:
+    fabric = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    pynvml.nvmlDeviceGetGpuFabricInfoV(same, ctypes.byref(fabric))
+    driver = pynvml.nvmlSystemGetDriverVersion()
+    print('jax', driver, *link, 'no NVLink, fabric', fabric.state)
 pynvml.nvmlShutdown()
 
 # What changes the device is refused.
