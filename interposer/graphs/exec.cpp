@@ -1,5 +1,6 @@
 // Executable graphs. The first launch of one waits for the driver's verdict; later ones are
 // enqueued, unless the graph allocates memory: then the driver may refuse any of them.
+// A graph that kernels launch is known to the program by the driver's handle, which kernels need.
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
+#include "wire/handle_table.h"
 
 namespace interposer {
 
@@ -15,7 +17,8 @@ namespace {
 
 struct Execs {
   std::shared_mutex mutex;
-  std::unordered_map<std::uint64_t, bool> mayEnqueue;  ///< of those that were launched
+  std::unordered_map<std::uint64_t, bool> mayEnqueue;         ///< of those that were launched
+  std::unordered_map<CUgraphExec, std::uint64_t> forKernels;  ///< the worker's handles of them
 };
 
 Execs& execs() {
@@ -26,20 +29,53 @@ Execs& execs() {
 enum class Launch { first, enqueued, awaited };
 
 Launch nextLaunch(CUgraphExec exec) {
+  const std::uint64_t known = number(exec);
   const std::shared_lock lock(execs().mutex);
-  const auto found = execs().mayEnqueue.find(number(exec));
+  const auto found = execs().mayEnqueue.find(known);
   if (found == execs().mayEnqueue.end()) return Launch::first;
   return found->second ? Launch::enqueued : Launch::awaited;
 }
 
 void noteLaunched(CUgraphExec exec) {
   unsigned takesMemory = 1;
-  if (remote::graphExecFacts(exec, &takesMemory) != CUDA_SUCCESS) return;
+  cuuint64_t forKernels = 0;
+  if (remote::graphExecFacts(exec, &takesMemory, &forKernels) != CUDA_SUCCESS) return;
+  const std::uint64_t known = number(exec);
   const std::lock_guard lock(execs().mutex);
-  execs().mayEnqueue[number(exec)] = takesMemory == 0;
+  execs().mayEnqueue[known] = takesMemory == 0;
+}
+
+/// Replaces the worker's handle by the one that kernels can use.
+CUresult showToKernels(CUgraphExec& exec) {
+  unsigned takesMemory = 0;
+  cuuint64_t forKernels = 0;
+  if (const CUresult status = remote::graphExecFacts(exec, &takesMemory, &forKernels);
+      status != CUDA_SUCCESS || forKernels == 0)
+    return status;
+  const std::uint64_t known = number(exec);
+  exec = handle<CUgraphExec>(forKernels);
+  const std::lock_guard lock(execs().mutex);
+  execs().forKernels[exec] = known;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+std::uint64_t number(CUgraphExec exec) {
+  const auto given = (std::uint64_t)exec;
+  if (wire::handleKind(given) == wire::HandleKind::graphExec) return given;
+  const std::shared_lock lock(execs().mutex);
+  const auto found = execs().forKernels.find(exec);
+  return found == execs().forKernels.end() ? given : found->second;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                     unsigned long long flags) {
+  const CUresult status = remote::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
+  if (status != CUDA_SUCCESS || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0)
+    return status;
+  return showToKernels(*phGraphExec);
+}
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
   const Launch launch = nextLaunch(hGraph);
@@ -53,8 +89,10 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
   const CUresult status = remote::cuGraphExecDestroy(hGraphExec);
   if (status != CUDA_SUCCESS) return status;
+  const std::uint64_t known = number(hGraphExec);
   const std::lock_guard lock(execs().mutex);
-  execs().mayEnqueue.erase(number(hGraphExec));
+  execs().mayEnqueue.erase(known);
+  execs().forKernels.erase(hGraphExec);
   return status;
 }
 
@@ -63,7 +101,7 @@ CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNod
                             char* logBuffer, size_t bufferSize) {
   if (phErrorNode != nullptr) *phErrorNode = nullptr;
   if (logBuffer != nullptr && bufferSize > 0) *logBuffer = '\0';
-  return remote::cuGraphInstantiateWithFlags(phGraphExec, hGraph, 0);
+  return interposer::cuGraphInstantiateWithFlags(phGraphExec, hGraph, 0);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
@@ -80,7 +118,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
   CUDA_GRAPH_INSTANTIATE_PARAMS& params = *instantiateParams;
   const bool upload = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
   params.hErrNode_out = nullptr;
-  const CUresult status = remote::cuGraphInstantiateWithFlags(
+  const CUresult status = interposer::cuGraphInstantiateWithFlags(
       phGraphExec, hGraph,
       params.flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
   params.result_out =

@@ -78,6 +78,8 @@ template <class T>
 std::uint64_t number(T handle) {
   return (std::uint64_t)handle;
 }
+/// The program knows graphs that kernels launch by another value: interposer/graphs/exec.cpp.
+std::uint64_t number(CUgraphExec exec);
 
 /// Returns `result`, or the error of a program that has not called cuInit: for calls that the
 /// driver always answers alike.

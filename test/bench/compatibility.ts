@@ -31,8 +31,6 @@ const LIMITS = `## Known limits
   as natively. Our libcuda.so.1 presents drivers after CUDA 13.0 as 13.0.
 - vLLM was not run. Programs in test/bench/frameworks exercise its parts: graphs of a decoder, the
   reduction between processes, sleep mode, and how it finds its platform.
-- Kernels cannot launch graphs: \`cudaGraphInstantiateFlagDeviceLaunch\` answers
-  \`CUDA_ERROR_NOT_SUPPORTED\`, because kernels would need the driver's handle of the graph.
 - CUPTI is out of scope: \`torch.profiler\` sees host activities and the times of events, but no
   device activities.`;
 

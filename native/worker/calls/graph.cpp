@@ -264,8 +264,6 @@ CUresult cuGraphDestroyNode(Thread& thread, CUgraphNode hNode) {
 
 CUresult cuGraphInstantiateWithFlags(Thread& thread, CUgraphExec* phGraphExec, CUgraph hGraph,
                                      unsigned long long flags) {
-  // A kernel would launch it by the driver's handle, which the program does not have.
-  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   return thread.session.graphMemory.instantiate(hGraph, phGraphExec, [&] {
     return thread.driver.cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
   });
@@ -286,9 +284,15 @@ CUresult cuGraphLaunch(Thread& thread, CUgraphExec hGraph, CUstream hStream) {
   return status;
 }
 
-CUresult graphExecFacts(Thread& thread, CUgraphExec hGraphExec, unsigned int* takesMemory) {
+/// `forKernels`: the handle by which kernels launch it; 0 if they may not.
+CUresult graphExecFacts(Thread& thread, CUgraphExec hGraphExec, unsigned int* takesMemory,
+                        cuuint64_t* forKernels) {
   *takesMemory = thread.session.graphMemory.takesMemory(hGraphExec) ? 1 : 0;
-  return CUDA_SUCCESS;
+  cuuint64_t flags = 0;
+  const CUresult status = thread.driver.cuGraphExecGetFlags(hGraphExec, &flags);
+  const bool shown = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
+  *forKernels = shown ? reinterpret_cast<cuuint64_t>(hGraphExec) : 0;
+  return status;
 }
 
 CUresult cuGraphExecUpdate_v2(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

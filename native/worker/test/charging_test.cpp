@@ -519,12 +519,25 @@ TEST_CASE("the memory of an executable graph is charged before it is made, retur
   CHECK(test.quota.used() == kLimit - 32 * kMiB);
 }
 
-TEST_CASE("graphs that kernels launch are refused") {
+/// The simulated driver has no graphs that kernels launch.
+CUresult withDeviceLaunch(CUgraphExec, cuuint64_t* flags) {
+  *flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  return CUDA_SUCCESS;
+}
+
+TEST_CASE("only graphs that kernels launch show the driver's handle") {
   Fixture test;
   const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
-  for (const unsigned long long flags : {4ull, 5ull, 12ull})
-    CHECK(test.frames->call(CallNumber::cuGraphInstantiateWithFlags, graph, flags).status ==
-          CUDA_ERROR_NOT_SUPPORTED);
+  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  const auto shown = [&] {
+    const auto facts = test.frames->call(CallNumber::graphExecFacts, exec);
+    CHECK(facts.status == CUDA_SUCCESS);
+    return facts.second;
+  };
+  CHECK(shown() == 0);
+  test.session->driver.cuGraphExecGetFlags = withDeviceLaunch;
+  void* const object = test.session->handles.find(wire::HandleKind::graphExec, exec);
+  CHECK(shown() == reinterpret_cast<std::uint64_t>(object));
 }
 
 // Those of the host, and managed ones, would pin the worker's memory.
