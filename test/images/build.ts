@@ -14,6 +14,11 @@ const REGISTRY = 'localhost/nvidia-virtual-test';
 /** As old as the library itself allows. */
 const GLIBC = 'x86_64-linux-gnu.2.17';
 
+export const TRIXIE_WITH_PYTHON: DebianRoot = {
+  ...{ suite: 'trixie', name: 'debian-trixie-images-1' },
+  packages: ['python3'],
+};
+
 /** By argument of the Containerfile. Ubuntu 20.04 and Debian 11 have the same C library. */
 const BASES: Readonly<Record<string, DebianRoot>> = {
   BOOKWORM: {
@@ -24,10 +29,7 @@ const BASES: Readonly<Record<string, DebianRoot>> = {
     ...{ suite: 'bullseye', name: 'debian-bullseye-images-1', mergedUsr: true },
     packages: ['libstdc++6'],
   },
-  TRIXIE: {
-    ...{ suite: 'trixie', name: 'debian-trixie-images-1' },
-    packages: ['python3'],
-  },
+  TRIXIE: TRIXIE_WITH_PYTHON,
 };
 
 /** Directories of programs, by the additional arguments of the linker. */

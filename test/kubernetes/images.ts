@@ -3,6 +3,7 @@ import path from 'node:path';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { buildImage, exportImages, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
 import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
+import { debianArchive } from '@nvidia-virtual/toolchain/images/debian-root';
 import { buildProductImages } from '@nvidia-virtual/toolchain/images/product-images';
 import {
   keepImages,
@@ -16,6 +17,7 @@ import { KUBERNETES_VERSION } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { compileProgram } from '../cuda-program.js';
+import { TRIXIE_WITH_PYTHON } from '../images/build.js';
 import { REPOSITORY } from '../paths.js';
 
 export const PAUSE = 'localhost/pause:1';
@@ -61,6 +63,14 @@ export async function previousImages(): Promise<
   const base = await debianWithNode(showProgress('Images of the previous commit'));
   const names = await revisionImages(revision, chartImages().registry, base);
   return { ...revision, archive: await archive('previous', names) };
+}
+
+/** Stands in for the image of Python's project. @returns its name */
+export async function buildPython(): Promise<string> {
+  const [name, context] = ['localhost/python:3.13-slim', emptyContext('python')];
+  copyFileSync(await debianArchive(TRIXIE_WITH_PYTHON), path.join(context, 'base.tar'));
+  await buildImage({ name, directory: 'test/root', context });
+  return name;
 }
 
 async function buildPause(): Promise<void> {

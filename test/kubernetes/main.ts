@@ -17,6 +17,7 @@ import { full } from './scenarios/full.js';
 import { makeGpuUsage } from './scenarios/gpu-usage.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
+import { quickStart } from './scenarios/quick-start.js';
 import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
 import type { NodeScenario, Scenario } from './scenarios/scene.js';
@@ -31,13 +32,14 @@ import { userNamespaces } from './scenarios/user-namespaces.js';
 import { webhook } from './scenarios/webhook.js';
 
 /**
- * In this order, on one cluster: the first one installs the product, which all others but the last
- * need.
+ * In this order, on one cluster: the first one installs the product, which all others need but
+ * those that install it themselves.
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
+  quickStart,
 ];
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];

@@ -21,6 +21,7 @@ const CONTAINERD_VERSION = '2.4.2';
 const RUNC_VERSION = '1.5.2';
 const COREDNS_VERSION = '1.13.2';
 const KREW_VERSION = '0.5.0';
+const CRANE_VERSION = '0.22.1';
 
 type Release = (typeof RELEASES)[keyof typeof RELEASES];
 
@@ -61,6 +62,12 @@ const SOURCES = {
     cgo: 'seccomp',
   },
   coredns: { module: 'coredns', package: '.', release: `coredns-${COREDNS_VERSION}`, flags: [] },
+  crane: {
+    module: 'crane',
+    package: 'github.com/google/go-containerregistry/cmd/crane',
+    release: `crane-${CRANE_VERSION}`,
+    flags: [],
+  },
   krew: {
     module: 'krew',
     package: 'sigs.k8s.io/krew/cmd/krew',

@@ -14,6 +14,7 @@ import {
   CONTAINERD_SOCKET,
   CONTAINERD_STATE,
   NODE_DIRECTORY,
+  REGISTRY_MIRRORS,
 } from './places.js';
 
 /** Debian's containerd and runc, and upstream's current ones, which are built from source. */
@@ -57,6 +58,15 @@ export async function importImages(
   }
 }
 
+/** Removes images, so that they are pulled again. Those that do not exist are ignored. */
+export async function removeImages(
+  runtime: ContainerRuntime,
+  names: readonly string[],
+): Promise<void> {
+  const { status, output } = await ctr(runtime, 'images', 'remove', '--sync', ...names);
+  if (status !== 0) throw new Error(`containerd did not remove images:\n${output}`);
+}
+
 function ctr(runtime: ContainerRuntime, ...args: string[]): ReturnType<typeof runCommand> {
   return runCommand(path.join(binaries(runtime), 'ctr'), [
     '--address',
@@ -82,6 +92,8 @@ ${common()}
 [${cri}]
 sandbox_image = "${PAUSE}"
 restrict_oom_score_adj = true
+[${cri}.registry]
+config_path = "${REGISTRY_MIRRORS}"
 [${cri}.cni]
 bin_dir = "${CNI_PLUGINS}"
 conf_dir = "${CNI_CONFIGURATION}"
@@ -98,6 +110,8 @@ function configuration2(): string {
 ${common()}
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = "${PAUSE}"
+[plugins."io.containerd.cri.v1.images".registry]
+config_path = "${REGISTRY_MIRRORS}"
 [${runtime}]
 restrict_oom_score_adj = true
 [${runtime}.cni]

@@ -12,6 +12,8 @@ export const CONTAINERD_SOCKET = path.join(NODE_DIRECTORY, 'containerd.sock');
  */
 export const CONTAINERD_STATE = path.join(NODE_DIRECTORY, 'containerd-state');
 export const CNI_CONFIGURATION = path.join(NODE_DIRECTORY, 'cni');
+/** Mirrors of registries: `HOST/hosts.toml`, which containerd reads at each pull. */
+export const REGISTRY_MIRRORS = path.join(NODE_DIRECTORY, 'certs.d');
 export const POD_LOGS = path.join(NODE_DIRECTORY, 'logs');
 /** Directories of the kubelet and of the product, as on any node: programs expect them there. */
 export const KUBELET_ROOT = '/var/lib/kubelet';

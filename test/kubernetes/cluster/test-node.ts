@@ -7,6 +7,7 @@ import {
   type ContainerRuntime,
   importImages,
   prepareRuntime,
+  removeImages,
   runtimeServes,
 } from './container-runtime.js';
 import { claimNode, loseMemory, sweepNode } from './leavings.js';
@@ -76,6 +77,11 @@ export class TestNode extends Cluster {
   /** Imports images as if they had been pulled. */
   async import(archives: readonly string[]): Promise<void> {
     await importImages(this.runtime, archives);
+  }
+
+  /** Removes images as if they had never been pulled. */
+  async forget(images: readonly string[]): Promise<void> {
+    await removeImages(this.runtime, images);
   }
 
   /** Simulates a power failure: memory is lost, the disk is kept. */
