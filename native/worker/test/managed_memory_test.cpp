@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(Fixture, "a client cannot unmap or take the GPU's part") {
   REQUIRE(allocate() == CUDA_SUCCESS);
   CHECK(place() == kOnGpu);
   const std::size_t bytes = 4 * kMiB;
-  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_NONE};
   for (const std::uint64_t begin : {kAddress, kAddress - kMiB, kAddress + kMiB}) {
     CHECK(frames.call(cuMemUnmap, begin, bytes).status == CUDA_ERROR_INVALID_VALUE);
     CHECK(frames.call(cuMemAddressFree, begin, bytes).status == CUDA_ERROR_INVALID_VALUE);
