@@ -24,11 +24,13 @@ def initialises(library):
 
 
 def nodes():
-    return glob.glob("/dev/nvidia*") or NOTHING
+    """/dev/nvidiactl is a text file of ours."""
+    found = glob.glob("/dev/nvidia*")
+    return [file for file in found if not stat.S_ISREG(os.stat(file).st_mode)] or NOTHING
 
 
 def make_node():
-    os.mknod("/dev/nvidiactl", 0o666 | stat.S_IFCHR, os.makedev(195, 255))
+    os.mknod("/dev/nvidia0", 0o666 | stat.S_IFCHR, os.makedev(195, 255))
     return "made"
 
 
