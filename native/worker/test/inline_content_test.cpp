@@ -1,6 +1,4 @@
 // Code images and copies that travel inside the frame, from a hostile client too.
-#include <dlfcn.h>
-
 #include <string>
 #include <vector>
 
@@ -16,27 +14,8 @@ using worker::test::kMiB;
 const std::string kText =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
 
-struct Fixture {
-  worker::Report report{-1};
-  worker::Quota quota;
-  worker::Figures figures;
-  worker::Output output;
-  worker::Session session{-1, report, quota, figures, output, {}};
-  worker::test::Frames frames{session};
-  std::uint64_t context = 0;
-
-  Fixture() {
-    const std::string path = worker::test::makeQuotaFile(1024 * kMiB);
-    REQUIRE(quota.open(path, 0, 1024 * kMiB).empty());
-    unlink(path.c_str());
-    const char* driver = unit::argument(0, "the path of the simulated driver");
-    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
-    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
-    const auto made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
-    REQUIRE(made.status == CUDA_SUCCESS);
-    context = made.handle;
-  }
-  ~Fixture() { CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS); }
+struct Fixture : worker::test::SimulatedSession {
+  Fixture() : SimulatedSession(1024 * kMiB) {}
 
   /// `lengths`: what the frame says about its parts; `content`: what follows.
   worker::test::Reply load(const std::vector<std::uint64_t>& lengths, const std::string& content) {
