@@ -18,11 +18,12 @@ function fileOfImage(name: string): string {
   return file;
 }
 
-/** A program that maps a file, and makes no call. */
+/** A program that maps a file as code, and makes no call. */
 function mapping(file: string): string {
   return `
 import mmap, os, sys
-held = mmap.mmap(os.open(${JSON.stringify(file)}, os.O_RDONLY), 4096, prot=mmap.PROT_READ)
+file = os.open(${JSON.stringify(file)}, os.O_RDONLY)
+held = mmap.mmap(file, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 print('mapped', flush=True)
 sys.stdin.readline()`;
 }
