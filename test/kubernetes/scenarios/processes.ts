@@ -9,7 +9,7 @@ export const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
   'gpu-proxy': '/gpu-proxy\0serve',
   arbiter: '/nvidia-virtual-arbiter\0',
-  redis: 'redis-server',
+  redis: 'valkey-server',
   scheduler: '--config=/etc/kubernetes/scheduler/configuration.yaml',
   extender: 'nvidia-virtual-scheduler-ext\0extender',
   webhook: 'nvidia-virtual-scheduler-ext\0webhook',
