@@ -70,12 +70,12 @@ interface NodeFiles {
 }
 
 /** The command line that runs a program of the host there, before the driver is known. */
-export function queryOnHost(
-  launcher: string,
-  { mounts, cgroups }: HostNamespaces,
-  file: string,
-): Command {
-  return [launcher, ['--mounts', mounts, '--cgroups', cgroups, '--', file]];
+export function queryOnHost(launcher: string, namespaces: HostNamespaces, file: string): Command {
+  return [launcher, [...inNamespaces(namespaces), '--', file]];
+}
+
+function inNamespaces({ mounts, cgroups }: HostNamespaces): string[] {
+  return ['--mounts', mounts, '--cgroups', cgroups];
 }
 
 interface HostLauncherOptions {
@@ -168,7 +168,7 @@ export class HostLauncher implements Launcher {
   #place(tenant: Tenant | undefined): string[] {
     const pod =
       tenant && isInPod(tenant) ? ['--pod', tenant.podUid, '--client', String(tenant.pid)] : [];
-    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...pod];
+    return [...inNamespaces(this.#namespaces), ...pod];
   }
 }
 
