@@ -126,6 +126,7 @@ export function chooseBackend(
 ): Backend {
   const simulated = { kind: 'simulated', driver: installation.simulatedDriver } as const;
   if (choice === 'simulated') return simulated;
+  if (choice === 'auto' && !mayHaveDevices(machine)) return simulated;
   const driver = findDriver(machine.libraryDirectories(), installation.interposerDirectory);
   const { directory, reason } =
     driver === undefined ? findDevices(machine) : findOrMakeDevices(machine);
@@ -142,6 +143,12 @@ export function chooseBackend(
 interface Found {
   readonly directory?: string;
   readonly reason?: string;
+}
+
+/** Quick, unlike the search for the driver: most machines without a GPU have neither. */
+function mayHaveDevices(machine: Machine): boolean {
+  const { modprobe } = machine;
+  return findDevices(machine).directory !== undefined || existsSync(modprobe?.file ?? '');
 }
 
 function findOrMakeDevices(machine: Machine): Found {
