@@ -49,6 +49,11 @@ struct Fixture : worker::test::SimulatedSession {
     CHECK(reply.status == expected);
     return static_cast<std::uint32_t>(reply.handle);
   }
+  /// Another thread of the client moves a page to the host.
+  CUresult moveByOther() {
+    worker::test::Frames other(session);
+    return other.call(CallNumber::moveManagedToHost, kAddress, kAddress, kAddress + 4096).status;
+  }
   CUresult toGpu(wire::AddressRange range, std::uint64_t address = kAddress) {
     return frames
         .send(CallNumber::moveManagedToGpu,
@@ -225,10 +230,7 @@ TEST_CASE_FIXTURE(Fixture, "no move uses a context that the driver destroys") {
   REQUIRE(allocate() == CUDA_SUCCESS);
   CHECK(place() == kOnGpu);
   CUresult moved = CUDA_SUCCESS;
-  duringCall = [&] {
-    worker::test::Frames other(session);
-    moved = other.call(CallNumber::moveManagedToHost, kAddress, kAddress, kAddress + 4096).status;
-  };
+  duringCall = [&] { moved = moveByOther(); };
   destroy = std::exchange(session.driver.cuCtxDestroy_v2, [](CUcontext ending) {
     std::thread(duringCall).join();
     return destroy(ending);
@@ -245,10 +247,7 @@ TEST_CASE_FIXTURE(Fixture, "a move does not wait for the place of other memory")
   REQUIRE(allocate() == CUDA_SUCCESS);
   CHECK(place() == kOnGpu);
   CUresult moved = CUDA_ERROR_UNKNOWN;
-  duringCall = [&] {
-    worker::test::Frames other(session);
-    moved = other.call(CallNumber::moveManagedToHost, kAddress, kAddress, kAddress + 4096).status;
-  };
+  duringCall = [&] { moved = moveByOther(); };
   pinPages = std::exchange(session.driver.cuMemHostRegister_v2,
                            [](void* pages, std::size_t bytes, unsigned flags) {
                              std::thread(duringCall).join();
