@@ -55,7 +55,9 @@ export class Binder {
   /** @throws SchedulerError; then the pod holds no slots, unless the outcome is still unknown */
   async bind(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
-    const pod = cluster.pod(args.PodUID) ?? (await this.#fetch(args));
+    // Only the API server knows the outcome of an earlier attempt: the watch may be behind.
+    const known = cluster.isReserved(args.PodUID) ? undefined : cluster.pod(args.PodUID);
+    const pod = known ?? (await this.#fetch(args));
     const name = nameOf(args);
     // Already bound: kube-scheduler missed the answer of an earlier attempt, or another scheduler
     // bound the pod.

@@ -118,6 +118,14 @@ test('number 18: a pod that was deleted and recreated is another pod', async () 
   expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
 });
 
+test('a binding that is repeated before the watch shows the pod succeeds', async () => {
+  for (let round = 0; round < 20; round++) {
+    const repeated = await cluster.create(pod(`repeated-${round}`, { slots: 1 }));
+    expect((await bind(repeated)).Error).toBeUndefined();
+    expect((await bind(repeated)).Error).toBeUndefined();
+  }
+});
+
 test('if another scheduler binds a pod meanwhile, its node is looked up', async () => {
   const twice = await cluster.create(pod('twice', { slots: 4 }));
   way.hold('bindings');
