@@ -60,3 +60,18 @@ test('every pod of the examples is valid', () => {
   }
   expect(asked).toEqual(['deployment.yaml', 'pytorch.yaml', 'two-pods.yaml', 'two-pods.yaml']);
 });
+
+test('images of the examples run on driver 550, the oldest that we support', () => {
+  const newest = 12; // CUDA's major version of driver 550
+  const images = readdirSync(EXAMPLES)
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) => [
+      ...readFileSync(path.join(EXAMPLES, name), 'utf8').matchAll(/image: (\S+-cuda(\d+)\.\S+)/g),
+    ])
+    .map(([, image, major]) => ({ image, major: Number(major) }));
+  expect(images.map(({ image }) => image?.split(':')[0])).toEqual([
+    'pytorch/pytorch',
+    'pytorch/pytorch',
+  ]);
+  expect(images.filter(({ major }) => major > newest)).toEqual([]);
+});
