@@ -31,7 +31,7 @@ const KUBECONFIG = {
 test.each([
   ['scheduler-ext', 'webhook', '--listen', '127.0.0.1:0'],
   ['scheduler-ext', 'extender', '--listen', '127.0.0.1:0'],
-  ['usage-api', '--address', '127.0.0.1:0'],
+  ['usage-api', '--listen', '127.0.0.1:0'],
   ['device-plugin', '--state', 'state', '--kubelet-root', 'kubelet'],
   [
     'release-hooks',

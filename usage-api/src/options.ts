@@ -12,7 +12,7 @@ const { ledger, http, logLevel } = SHARED_OPTIONS;
 
 /** Options of nvidia-virtual-usage-api. Flags, variables and help are generated from them. */
 export const OPTIONS = {
-  address: option(address, {
+  listen: option(address, {
     help: 'address on which the Kubernetes API server reaches this server',
     default: ':8443',
   }),

@@ -116,15 +116,15 @@ export class UsageService {
    * Resolves when it serves with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError
    */
   async start(): Promise<void> {
-    const { address, http } = this.#options;
-    if ('path' in address)
+    const { listen, http } = this.#options;
+    if ('path' in listen)
       throw new UsageError('ADDRESS_NOT_SERVED', {
-        address: address.path,
+        address: listen.path,
         reason: 'it is not a HOST:PORT',
-        option: '--address',
+        option: '--listen',
       });
     await this.#http.move(http);
-    this.#port = await this.#server.listen(address);
+    this.#port = await this.#server.listen(listen);
     for (const reflector of this.#reflectors) void reflector.run();
     this.#frontProxy.on('changed', (proxy) => this.#server.trust(proxy.authority));
     this.#frontProxy.start();

@@ -138,7 +138,7 @@ export class UsageScene {
 
   #startReplica(index: number, port: number): Daemon {
     const kubeconfig = this.plane.kubeconfig('usage-api');
-    const listen = ['--address', `:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
+    const listen = ['--listen', `:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
     const ledger = [
       '--ledger-url',
       this.redis.url,

@@ -65,7 +65,7 @@ export class UsageServer {
           new UsageError('ADDRESS_NOT_SERVED', {
             address: addressText(address),
             reason: message,
-            option: '--address',
+            option: '--listen',
           }),
         );
       this.server.once('error', refuse);
