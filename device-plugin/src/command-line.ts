@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
 import { loadOptions } from '@nvidia-virtual/service/configuration/load';
@@ -10,6 +11,7 @@ import { PluginError } from './errors.js';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
 import { removeFromNode } from './removal.js';
+import { labelForContainers } from './selinux.js';
 import { installVersion } from './versions.js';
 
 const NAME = 'nvidia-virtual-device-plugin';
@@ -55,6 +57,8 @@ function commandLine(endSignal: EndSignal): Command {
         flags,
         environment: process.env,
       });
+      // The directory of the versions is beside that of the state, in one of ours.
+      labelForContainers(path.dirname(versions));
       process.stdout.write(`${installVersion(installation, versions).directory}\n`);
     });
   const remove = program

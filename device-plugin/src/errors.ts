@@ -12,6 +12,9 @@ const TABLE = {
   VERSION_NOT_INSTALLED:
     'Version {version} cannot be installed in {directory}: {reason}. ' +
     'Free space there, or name another directory of the host by --versions.',
+  DIRECTORY_NOT_LABELLED:
+    '{directory} cannot get the SELinux type {type}: {reason}. ' +
+    'Run `chcon --type {type} {directory}` as root on the node.',
   STATE_NOT_WRITTEN:
     '{file} cannot be written: {reason}. Free space there, or name another state directory by ' +
     '--state.',

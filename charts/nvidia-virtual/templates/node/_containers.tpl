@@ -92,7 +92,10 @@
 {{- join "," $pairs -}}
 {{- end }}
 
-{{/* Root, for the kubelet's directories are root's, and nothing else. */}}
+{{/*
+Root, because the directories of the kubelet are root's, without capabilities. On nodes with
+SELinux, the usual type of containers may not use these directories.
+*/}}
 {{- define "nvidia-virtual.nodeRoot" -}}
 securityContext:
   runAsUser: 0
@@ -102,6 +105,8 @@ securityContext:
     drop: [ALL]
   seccompProfile:
     type: RuntimeDefault
+  seLinuxOptions:
+    type: spc_t
 {{- end }}
 
 {{/* gpu-proxy is not privileged; each capability has its reason. */}}
