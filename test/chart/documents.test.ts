@@ -11,6 +11,7 @@ const DOCUMENTS = path.join(REPOSITORY, 'docs');
 const EXAMPLES = path.join(REPOSITORY, 'examples');
 const PAGES = [
   ...readdirSync(DOCUMENTS).filter((name) => name.endsWith('.md')),
+  ...readdirSync(path.join(DOCUMENTS, 'clusters')).map((name) => path.join('clusters', name)),
   '../README.md',
   '../examples/README.md',
   '../charts/nvidia-virtual/README.md',
@@ -50,7 +51,7 @@ test('every pod of the examples is valid', () => {
     );
     for (const { kind, metadata, spec } of objects) {
       const pod = kind === 'Pod' ? { metadata, spec } : spec?.template;
-      if (pod === undefined) continue;
+      if (pod?.spec.containers === undefined) continue;
       // The API server converts numbers to quantities.
       for (const { resources } of pod.spec.containers)
         resources.limits['nvidia-virtual/gpu'] = String(resources.limits['nvidia-virtual/gpu']);

@@ -19,6 +19,24 @@ topologySpreadConstraints:
 {{- include "nvidia-virtual.placement" $control }}
 {{- end }}
 
+{{/*
+The network of the pods of such a process. In the node's network two of them cannot be on one node,
+so that an old one ends before its successor starts.
+*/}}
+{{- define "nvidia-virtual.servingNetwork" -}}
+{{- if .hostNetwork }}
+hostNetwork: true
+dnsPolicy: ClusterFirstWithHostNet
+{{- end }}
+{{- end }}
+
+{{- define "nvidia-virtual.servingStrategy" -}}
+{{- if .hostNetwork }}
+strategy:
+  rollingUpdate: {maxSurge: 0, maxUnavailable: 1}
+{{- end }}
+{{- end }}
+
 {{/* Our programs are of this kind, and a cluster may have nodes of several. */}}
 {{- define "nvidia-virtual.platform" -}}
 kubernetes.io/arch: amd64
@@ -47,13 +65,18 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* 65532 is an arbitrary unprivileged user; the images require no specific one. */}}
+{{/*
+65532 is an arbitrary unprivileged user; the images require no specific one. OpenShift gives each
+namespace users of its own, and refuses others.
+*/}}
 {{- define "nvidia-virtual.unprivilegedPod" }}
 securityContext:
   runAsNonRoot: true
+  {{- if not (include "nvidia-virtual.isOpenShift" .) }}
   runAsUser: 65532
   runAsGroup: 65532
   fsGroup: 65532
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 {{- end }}
@@ -130,13 +153,43 @@ subjects:
     namespace: {{ (index . 0).Release.Namespace }}
 {{- end }}
 
-{{/* Arguments for the certificate of a process that the API server calls: (list $ "webhook"). */}}
+{{/*
+OpenShift admits pods that see the host only where their account may use this SCC:
+(dict "root" $ "name" "node" "annotations" TEXT).
+*/}}
+{{- define "nvidia-virtual.privilegedScc" -}}
+{{- if include "nvidia-virtual.isOpenShift" .root }}
+{{- $name := printf "%s-scc" (include "nvidia-virtual.name" (list .root .name)) }}
+{{- $part := list .root .name $name }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  {{- include "nvidia-virtual.metadata" $part | nindent 2 }}
+  {{- with .annotations }}
+  annotations:
+    {{- . | nindent 4 }}
+  {{- end }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: system:openshift:scc:privileged
+{{ include "nvidia-virtual.subject" (list .root .name) }}
+{{- end }}
+{{- end }}
+
+{{/*
+What a process that the API server calls needs to listen: (list $ VALUES METRICS_PORT), where VALUES
+has hostNetwork and port.
+*/}}
 {{- define "nvidia-virtual.servingEnvironment" -}}
 {{- $root := index . 0 -}}
 - name: NVIDIA_VIRTUAL_NAMESPACE
   value: {{ $root.Release.Namespace }}
+- name: NVIDIA_VIRTUAL_LISTEN
+  value: ":{{ (index . 1).port }}"
 - name: NVIDIA_VIRTUAL_HTTP
-  value: ":9402"
+  value: ":{{ index . 2 }}"
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ $root.Values.logLevel }}
 {{- end }}

@@ -25,6 +25,10 @@ nothing.
   (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
 {{- end }}
 
+{{- define "nvidia-virtual.isOpenShift" -}}
+{{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}yes{{ end -}}
+{{- end }}
+
 {{/* Values that contradict each other or the cluster, which no schema can say. All at once. */}}
 {{- define "nvidia-virtual.problems" -}}
 {{- $redis := .Values.redis -}}
@@ -77,6 +81,11 @@ nothing.
   set networkPolicy.metricsFrom to the namespace of Prometheus, for example --set-json
   'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{
   "kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
+{{- end }}
+{{- if and .Values.webhook.hostNetwork .Values.usageApi.hostNetwork
+  (eq (int .Values.webhook.port) (int .Values.usageApi.port)) }}
+- webhook.port and usageApi.port are both {{ .Values.webhook.port }}, and both listen in the network
+  of the node: set one of the two to another port.
 {{- end }}
 {{- if eq .Release.Namespace "default" }}
 - The namespace is default, but this product is privileged on GPU nodes:
