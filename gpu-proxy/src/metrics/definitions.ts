@@ -12,6 +12,8 @@ interface GpuFigures extends GpuRecord {
   readonly warmWorkers: number;
   /** The largest possible quota of a new allocation, in bytes. */
   readonly memoryLeft: number;
+  /** Undefined outside of Kubernetes. */
+  readonly healthy: boolean | undefined;
 }
 
 interface AllocationFigures {
@@ -79,6 +81,14 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
 ];
 
 export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_healthy',
+    help:
+      '1 while the GPU can be used, 0 while it has failed; an event of the node says why. ' +
+      'Absent outside of Kubernetes.',
+    read: ({ healthy }) => (healthy === undefined ? [] : Number(healthy)),
+  },
   {
     type: 'gauge',
     name: 'nvidia_virtual_gpu_info',

@@ -42,6 +42,8 @@ export interface MetricsSource {
    */
   reportedBusy(allocation: string, gpu: string): number | undefined;
   ledgerConnected(): boolean;
+  /** Whether the GPU with this UUID can be used; undefined: outside of Kubernetes. */
+  healthy(gpu: string): boolean | undefined;
   /** Whether the watch of the node's pods is current; undefined: outside of Kubernetes. */
   podsFollowed(): boolean | undefined;
 }
@@ -137,6 +139,7 @@ export class Metrics {
         ...gpu,
         warmWorkers: source.warmWorkers(gpu.uuid),
         memoryLeft: source.memoryLeft(gpu.uuid),
+        healthy: source.healthy(gpu.uuid),
       })),
       allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({
         specification,
