@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { V1Node } from '@kubernetes/client-node';
+import type { V1Node, V1NodeCondition } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
-import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 
 const COMPONENT = 'nvidia-virtual-device-plugin';
 const MERGE = 'application/merge-patch+json';
+/** Merges conditions by their type. */
+const STRATEGIC_MERGE = 'application/strategic-merge-patch+json';
 const CONFLICT = 409;
 /** Events of nodes are in the namespace `default`, where `kubectl describe node` searches. */
 const EVENTS = '/api/v1/namespaces/default/events';
@@ -38,6 +40,30 @@ export class NodeObject {
     const body = { metadata: { annotations: { [INVENTORY_ANNOTATION]: text } } };
     await this.#api.request({ method: 'PATCH', path, body, contentType: MERGE });
     return true;
+  }
+
+  /**
+   * Writes the condition if it differs. @param lost a sentence for each GPU that cannot be used
+   * @throws ApiError
+   */
+  async setCondition(lost: readonly string[]): Promise<void> {
+    const path = `/api/v1/nodes/${this.#node}`;
+    const { status } = await this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
+    const former = status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION);
+    const current = conditionOf(lost);
+    if (former?.status === current.status && former.message === current.message) return;
+    const now = new Date();
+    const condition = {
+      ...{ ...current, lastHeartbeatTime: now },
+      lastTransitionTime:
+        former?.status === current.status ? (former.lastTransitionTime ?? now) : now,
+    };
+    await this.#api.request({
+      method: 'PATCH',
+      path: `${path}/status`,
+      body: { status: { conditions: [condition] } },
+      contentType: STRATEGIC_MERGE,
+    });
   }
 
   /**
@@ -78,4 +104,11 @@ export class NodeObject {
       });
     }
   }
+}
+
+function conditionOf(lost: readonly string[]): V1NodeCondition {
+  const type = GPU_LOST_CONDITION;
+  return lost.length > 0
+    ? { type, status: 'True', reason: 'GpuLost', message: lost.join(' ') }
+    : { type, status: 'False', reason: 'NoGpuLost', message: 'No GPU of this node is lost.' };
 }

@@ -20,15 +20,16 @@ interface NodeReporterOptions {
 }
 
 /**
- * Reports the node to the API server: the inventory as an annotation, problems as Events. Runs in
- * the background: while the API server is unavailable it retries, and then writes the current
- * state.
+ * Reports the node to the API server: the inventory as an annotation, lost GPUs as a condition,
+ * problems as Events. Runs in the background: while the API server is unavailable it retries, and
+ * then writes the current state.
  */
 export class NodeReporter {
   readonly #options: NodeReporterOptions;
   #api: ApiServer | undefined;
   #object: NodeObject | undefined;
   #inventory: Inventory | undefined;
+  #lost: readonly string[] = [];
   #troubles: readonly NodeTrouble[] = [];
   readonly #said = new Map<string, { readonly count: number; readonly at: number }>();
   #timer: NodeJS.Timeout | undefined;
@@ -46,9 +47,12 @@ export class NodeReporter {
     return this.#failure;
   }
 
-  report(inventory: Inventory, troubles: readonly NodeTrouble[]): void {
-    if (isDeepStrictEqual([inventory, troubles], [this.#inventory, this.#troubles])) return;
+  /** @param lost a sentence for each GPU that cannot be used */
+  report(inventory: Inventory, lost: readonly string[], troubles: readonly NodeTrouble[]): void {
+    const former = [this.#inventory, this.#lost, this.#troubles];
+    if (isDeepStrictEqual([inventory, lost, troubles], former)) return;
     this.#inventory = inventory;
+    this.#lost = lost;
     this.#troubles = troubles;
     // A problem that ended and recurs is reported again at once.
     for (const [message, { count }] of this.#said)
@@ -93,6 +97,7 @@ export class NodeReporter {
         { node, gpus: this.#inventory.gpus.length },
         'the inventory of the node was written to its annotation',
       );
+    if (this.#inventory) await this.#object.setCondition(this.#lost);
   }
 
   /** Loads the Kubernetes client on demand, because it is large. */

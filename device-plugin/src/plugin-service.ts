@@ -218,7 +218,7 @@ export class PluginService {
       .map((message) => ({ reason: 'GpuSlotsUnhealthy', message }));
     if (this.#conflict)
       troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
-    this.#reporter?.report(inventory, troubles);
+    this.#reporter?.report(inventory, unhealthy, troubles);
   }
 
   /** Removes unused versions. Removes none while the versions in use are unknown. */

@@ -24,6 +24,9 @@ export const ANNOTATION = {
 /** Annotation of a node with its GPUs, written by its device plugin. */
 export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 
+/** Condition of a node, written by its device plugin: True while a GPU cannot be used. */
+export const GPU_LOST_CONDITION = 'NvidiaVirtualGpuLost';
+
 /**
  * Annotation of a waiting pod: the time of its last retry. Nothing reads it; the write makes
  * kube-scheduler retry the pod.

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1DaemonSet, V1Node, V1NodeList, V1Pod, V1PodList } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { daemonSetState } from '@nvidia-virtual/kube-common/daemon-set';
-import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { ReleaseError } from './errors.js';
 
 interface NodeCleaningOptions {
@@ -37,8 +37,8 @@ const PAUSE_MS = 1000;
 const NOT_FOUND = 404;
 
 /**
- * Waits until all nodes are clean, then removes objects that Helm does not know: the annotations of
- * nodes, and `leftovers`. @throws ReleaseError RELEASE_LIVES, NODES_NOT_CLEAN, ApiError
+ * Waits until all nodes are clean, then removes what Helm does not know: annotations and conditions
+ * of nodes, and `leftovers`. @throws ReleaseError RELEASE_LIVES, NODES_NOT_CLEAN, ApiError
  */
 export async function finishUninstall(options: NodeCleaningOptions): Promise<void> {
   const { api, namespace, servedBy } = options;
@@ -49,7 +49,7 @@ export async function finishUninstall(options: NodeCleaningOptions): Promise<voi
   for (const kind of Object.keys(APIS) as LeftoverKind[]) {
     for (const name of options.leftovers[kind]) await remove(options, kind, name);
   }
-  await removeAnnotations(options);
+  await cleanNodeObjects(options);
   if (unclean.length > 0)
     throw new ReleaseError('NODES_NOT_CLEAN', {
       seconds: options.patience / 1000,
@@ -117,7 +117,7 @@ async function remove(
   }
 }
 
-async function removeAnnotations({ api }: NodeCleaningOptions): Promise<void> {
+async function cleanNodeObjects({ api }: NodeCleaningOptions): Promise<void> {
   const { items } = await api.request<V1NodeList>({ path: '/api/v1/nodes', timeout: 60_000 });
   for (const { metadata } of items.filter(isAnnotated)) {
     const body = { metadata: { annotations: { [INVENTORY_ANNOTATION]: null } } };
@@ -126,6 +126,13 @@ async function removeAnnotations({ api }: NodeCleaningOptions): Promise<void> {
       path: `/api/v1/nodes/${metadata?.name}`,
       body,
       contentType: 'application/merge-patch+json',
+    });
+    const conditions = [{ $patch: 'delete', type: GPU_LOST_CONDITION }];
+    await api.request({
+      method: 'PATCH',
+      path: `/api/v1/nodes/${metadata?.name}/status`,
+      body: { status: { conditions } },
+      contentType: 'application/strategic-merge-patch+json',
     });
   }
 }

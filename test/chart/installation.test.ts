@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
@@ -281,6 +282,46 @@ describe('the account of a node', () => {
     expect(
       await kubectl(own, 'patch', 'node', 'one', '--patch', JSON.stringify({ metadata })),
     ).toContain('only annotations');
+  });
+
+  /** The API server's refusal, or empty. kubectl would need the right to read the status. */
+  const patchStatus = async (name: string, status: object) => {
+    const api = ApiServer.load(own);
+    const contentType = 'application/strategic-merge-patch+json';
+    const path = `/api/v1/nodes/${name}/status`;
+    try {
+      await api.request({ method: 'PATCH', path, body: { status }, contentType });
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      api.close();
+    }
+  };
+  const condition = (type: string) => ({
+    conditions: [{ type, status: 'True', reason: 'Test', message: 'a test' }],
+  });
+
+  test('may set the condition of a lost GPU on its own node', async () => {
+    expect(await patchStatus('two', condition('NvidiaVirtualGpuLost'))).toContain(
+      'may change its own node only',
+    );
+    expect(await patchStatus('one', condition('NvidiaVirtualGpuLost'))).toBe('');
+    const { status } = await get('node', 'one');
+    expect(status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'NvidiaVirtualGpuLost', status: 'True' }),
+    );
+  });
+
+  test.each([
+    condition('Ready'),
+    { capacity: { cpu: '1000' } },
+    { allocatable: { 'nvidia-virtual/gpu': '1000' } },
+    { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }] },
+    { nodeInfo: { kubeletVersion: 'v9' } },
+    { daemonEndpoints: { kubeletEndpoint: { Port: 1 } } },
+  ])('may change nothing else of the status of its own node: %j', async (status) => {
+    expect(await patchStatus('one', status)).toContain('only the condition NvidiaVirtualGpuLost');
   });
 
   test('may not label or taint its own node', async () => {

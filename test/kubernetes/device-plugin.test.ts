@@ -1,16 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { CoreV1Event, V1Node } from '@kubernetes/client-node';
+import type { CoreV1Event, V1Node, V1NodeCondition } from '@kubernetes/client-node';
 import { NodeObject } from '@nvidia-virtual/device-plugin/node-object';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { readInventory } from '@nvidia-virtual/kube-common/assignment';
-import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ControlPlane } from './control-plane.js';
 
 const USER = 'device-plugin';
 const RULES = [
   { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'patch'] },
+  { apiGroups: [''], resources: ['nodes/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
 ];
 
@@ -57,6 +58,11 @@ const inventory = async () => readInventory((await annotations())[INVENTORY_ANNO
 const offered = (count: number) =>
   eventually(() => expect(node.kubelet.healthy).toHaveLength(count));
 
+async function condition(): Promise<V1NodeCondition | undefined> {
+  const { status } = await admin.request<V1Node>({ path: '/api/v1/nodes/node-1' });
+  return status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION);
+}
+
 async function events(): Promise<CoreV1Event[]> {
   const query = { fieldSelector: 'involvedObject.kind=Node,involvedObject.name=node-1' };
   return (
@@ -93,10 +99,11 @@ test("the node's annotation describes the GPUs; other annotations are kept", asy
   );
 });
 
-test('the event of a lost GPU names it', async () => {
+test('event and condition of a lost GPU name it', async () => {
   node.startPlugin(['--kubeconfig', kubeconfig]);
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
+  await eventually(async () => expect((await condition())?.status).toBe('False'));
   await both.end();
   node.fail(1);
   await node.startProxy({ gpus: 2 });
@@ -105,8 +112,16 @@ test('the event of a lost GPU names it', async () => {
   );
   const lost = both.log.flatMap(({ gpus }) => (gpus as { uuid: string }[] | undefined) ?? [])[1]
     ?.uuid;
+  const sentence = `GPU ${lost} (Simulated GPU) cannot be used`;
   expect((await events()).find(({ reason }) => reason === 'GpuSlotsUnhealthy')?.message).toContain(
-    `GPU ${lost} (Simulated GPU) cannot be used`,
+    sentence,
+  );
+  await eventually(async () =>
+    expect(await condition()).toMatchObject({
+      status: 'True',
+      reason: 'GpuLost',
+      message: expect.stringContaining(sentence),
+    }),
   );
 });
 

@@ -59,4 +59,7 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, patch]
+- apiGroups: [""]
+  resources: [nodes/status]
+  verbs: [patch]
 {{- end }}
