@@ -56,6 +56,12 @@ const TABLE = {
   BIND_UNKNOWN:
     'The result of binding pod {pod} to node {node} is unknown: ' +
     '{reason} Its slots stay reserved until it is known.',
+  GPU_LOST_EVICTION:
+    'Pod {pod} is evicted, because GPU {gpu} of node {node} cannot be used. ' +
+    'Its controller creates another pod.',
+  GPU_LOST_EVICTION_REFUSED:
+    'Pod {pod} has GPU {gpu} of node {node}, which cannot be used, and could not be evicted for ' +
+    '{seconds} s: {reason} Let its PodDisruptionBudget allow an eviction, or delete the pod.',
   ASSIGNED_FORBIDDEN:
     'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, ' +
     'and only the scheduler {scheduler} may write it, not {user}: leave it out.',

@@ -1,6 +1,7 @@
 import {
   address,
   choice,
+  duration,
   filePath,
   many,
   nodeName,
@@ -33,6 +34,12 @@ export const EXTENDER_OPTIONS = {
   strategy: option(choice('binpack', 'spread'), {
     help: 'binpack: fill a GPU before the next one; spread: take the emptiest GPU',
     default: 'binpack',
+  }),
+  evictAfter: option(duration('1s', '86400s'), {
+    help:
+      'time for which a GPU must have failed before pods on it are evicted, if a controller ' +
+      'creates others',
+    otherwise: 'never',
   }),
 };
 

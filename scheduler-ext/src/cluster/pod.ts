@@ -1,4 +1,4 @@
-import type { V1Pod } from '@kubernetes/client-node';
+import type { V1OwnerReference, V1Pod } from '@kubernetes/client-node';
 import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
 import {
   containersOf,
@@ -26,6 +26,8 @@ export interface PodRecord {
   readonly problem: string | undefined;
   /** From its assignment; undefined if it has none. */
   readonly holding: Holding | undefined;
+  /** Whether a controller creates another pod if this one is deleted. */
+  readonly controlled: boolean;
   /** Used to match PodDisruptionBudgets. */
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -64,10 +66,16 @@ export function readPod(pod: V1Pod): PodRecord | undefined {
     nominated: status?.nominatedNodeName || undefined,
     ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     leavesAt: metadata.deletionTimestamp && new Date(metadata.deletionTimestamp).getTime(),
+    controlled: isControlled(metadata.ownerReferences),
     labels: metadata.labels ?? {},
     holding: assignedHolding(pod),
     ...demandOf(pod),
   };
+}
+
+/** The controller of a static pod's mirror is its node, which does not replace it. */
+function isControlled(owners: readonly V1OwnerReference[] = []): boolean {
+  return owners.some(({ kind, controller }) => controller === true && kind !== 'Node');
 }
 
 function demandOf(pod: V1Pod): Pick<PodRecord, 'demand' | 'problem'> {

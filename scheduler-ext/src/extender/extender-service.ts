@@ -17,6 +17,7 @@ import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
 import { readExtenderArgs } from './messages.js';
 import { Preemption } from './preemption.js';
+import { Replacement } from './replacement.js';
 import { Retry } from './retry.js';
 
 interface SeenNode {
@@ -34,13 +35,14 @@ export class ExtenderService {
   readonly #binder: Binder;
   readonly #eviction: Eviction;
   readonly #retry: Retry;
+  readonly #replacement: Replacement | undefined;
   readonly #server: Server;
   readonly #connections: Connections;
   readonly #http: HttpService;
 
   private constructor(options: ExtenderOptionValues, logger: Logger) {
     const { cluster } = this;
-    const { strategy } = options;
+    const { strategy, evictAfter } = options;
     this.#api = ApiServer.load(options.kubeconfig);
     const api = this.#api;
     this.#nodes = new Reflector({
@@ -67,6 +69,10 @@ export class ExtenderService {
     const condition = () => this.#nodes.condition() ?? this.#pods.condition();
     this.#eviction = new Eviction({ api, cluster, preemption, logger });
     this.#retry = new Retry({ api, cluster, strategy, logger });
+    if (evictAfter !== undefined) {
+      const afterMs = evictAfter / 1000;
+      this.#replacement = new Replacement({ api, cluster, logger, condition, afterMs });
+    }
     const [binder, eviction, retry] = [this.#binder, this.#eviction, this.#retry];
     const extender = new Extender({
       cluster,
@@ -117,6 +123,7 @@ export class ExtenderService {
     this.#binder.stop();
     this.#eviction.stop();
     this.#retry.stop();
+    this.#replacement?.stop();
     await this.#http.move(undefined);
     this.#api.close();
   }

@@ -77,6 +77,7 @@ export function podOf(
     leavesAt: undefined,
     problem: undefined,
     holding: undefined,
+    controlled: false,
     labels: {},
   };
   return {

@@ -45,6 +45,7 @@ async function startExtender(kubeconfig: string): Promise<ExtenderService> {
     strategy: 'binpack',
     http: undefined,
     logLevel: 'info',
+    evictAfter: undefined,
   } as const;
   const started = await ExtenderService.start(options, pino({ level: 'silent' }));
   await until(() => started.cluster.node('one')?.gpus.length === 2, 'the extender knows the node');

@@ -64,6 +64,16 @@ export class ClusterUnderTest {
     await this.api.request({ method: 'POST', path: `${PODS}/${name}/binding`, body });
   }
 
+  /** Reports the pod as running and ready, as its kubelet would. */
+  async run(name: string): Promise<void> {
+    await this.api.request({
+      method: 'PATCH',
+      path: `${PODS}/${name}/status`,
+      body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } },
+      contentType: MERGE,
+    });
+  }
+
   get(name: string): Promise<V1Pod> {
     return this.api.request<V1Pod>({ path: `${PODS}/${name}` });
   }

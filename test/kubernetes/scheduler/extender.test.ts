@@ -18,13 +18,19 @@ let extender: ExtenderService;
 /** Lines of the extender's log. */
 let log: { readonly msg: string; readonly pod?: string }[] = [];
 
+/** Microseconds. */
+const EVICT_AFTER = 1_000_000;
+
 const SCHEDULER = 'system:serviceaccount:nvidia-virtual:nvidia-virtual-scheduler';
 
 function startExtender(port = 0): Promise<ExtenderService> {
   const listen = { host: '127.0.0.1', port };
   const kubeconfig = plane.kubeconfig(SCHEDULER);
   return ExtenderService.start(
-    { kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' },
+    {
+      ...{ kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' },
+      evictAfter: EVICT_AFTER,
+    },
     pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
   );
 }
@@ -175,6 +181,45 @@ describe('one node of two GPUs', () => {
       'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b')]),
     });
     expect(assigned(await cluster.bound('second'))).toEqual({ main: '10 of GPU-a' });
+  });
+
+  test('pods with a controller are evicted from a lost GPU, budgets permitting', async () => {
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'set', uid: 'of-the-set' };
+    const owned = (name: string) => {
+      const made = pod(name, { slots: 2, annotations: { [ANNOTATION.gpuUuid]: 'GPU-a' } });
+      const metadata = {
+        ...made.metadata,
+        labels: { app: name },
+        ownerReferences: [{ ...owner, controller: true }],
+      };
+      return { ...made, metadata };
+    };
+    await cluster.create(owned('replaced'));
+    await cluster.create(owned('protected'));
+    await cluster.create(pod('bare', { annotations: { [ANNOTATION.gpuUuid]: 'GPU-a' } }));
+    for (const name of ['replaced', 'protected', 'bare']) await cluster.bound(name);
+    await cluster.run('protected'); // budgets do not count pods that never ran
+    const budgets = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+    const selector = { matchLabels: { app: 'protected' } };
+    const body = { metadata: { name: 'keeps' }, spec: { minAvailable: 1, selector } };
+    await cluster.api.request({ method: 'POST', path: budgets, body });
+    await cluster.annotateNode('one', {
+      'nvidia-virtual/inventory': inventory([gpu('GPU-a', { healthy: false }), gpu('GPU-b')]),
+    });
+    expect((await cluster.eventsOf('replaced', 'GpuLost'))[0]).toBe(
+      'Pod default/replaced is evicted, because GPU GPU-a of node one cannot be used. ' +
+        'Its controller creates another pod.',
+    );
+    const names = async () => (await cluster.pods()).map(({ metadata }) => metadata?.name).sort();
+    await until(async () => !(await names()).includes('replaced'), 'it is evicted');
+    await cluster.eventsOf('protected', 'GpuLost');
+    expect(await names()).toEqual(['bare', 'protected']);
+    await cluster.api.request({ method: 'DELETE', path: `${budgets}/keeps` });
+    await until(async () => !(await names()).includes('protected'), 'it is evicted later');
+    expect(await names()).toEqual(['bare']);
+    await cluster.annotateNode('one', {
+      'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b')]),
+    });
   });
 
   test('a pod that was rejected before the extender knew of free slots is retried', async () => {
