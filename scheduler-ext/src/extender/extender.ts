@@ -5,7 +5,7 @@ import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
-import { Judge } from '../placement/verdict.js';
+import { Judge, MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type {
@@ -31,6 +31,13 @@ interface ExtenderOptions {
   readonly condition: () => string | undefined;
   readonly logger: Logger;
 }
+
+/**
+ * Nodes that filter() returns at most: those with the best scores. kube-scheduler scores each of
+ * them by all of its plugins, which takes longer than everything else with thousands of nodes. It
+ * would itself score a sample of at least 100 of many nodes, by default.
+ */
+export const MOST_NODES = 100;
 
 /** Size of the cache of judges; each can hold thousands of states. */
 const MOST_JUDGES = 32;
@@ -77,14 +84,14 @@ export class Extender {
         FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])),
       };
     const { fitting, failed, unresolvable } = this.#judgeAll({ ...pod, demand }, NodeNames);
-    if (fitting.length === 0) {
-      this.#options.retry.rejected({ ...pod, demand });
-      const resolvable = Object.keys(failed);
-      if (Pod.spec?.preemptionPolicy !== 'Never' && resolvable.length > 0)
-        this.#options.eviction.consider({ ...pod, demand }, resolvable);
-    }
+    // kube-scheduler reads reasons only if it has no node. There are thousands.
+    if (fitting.length > 0) return { NodeNames: fitting };
+    this.#options.retry.rejected({ ...pod, demand });
+    const resolvable = Object.keys(failed);
+    if (Pod.spec?.preemptionPolicy !== 'Never' && resolvable.length > 0)
+      this.#options.eviction.consider({ ...pod, demand }, resolvable);
     return {
-      NodeNames: fitting,
+      NodeNames: [],
       FailedNodes: failed,
       FailedAndUnresolvableNodes: unresolvable,
     };
@@ -129,14 +136,16 @@ export class Extender {
 
   #judgeAll(pod: Preemptor, names: readonly string[]): Judged {
     const judge = this.#judgeFor(pod.demand);
-    const judged: Judged = { fitting: [], failed: {}, unresolvable: {} };
+    const fitting: string[][] = Array.from({ length: MOST_SCORE + 1 }, () => []);
+    const failed: Record<string, string> = {};
+    const unresolvable: Record<string, string> = {};
     for (const name of names) {
       const verdict = judge.judge(this.#options.cluster.node(name), pod);
-      if ('score' in verdict) judged.fitting.push(name);
-      else if (verdict.resolvable) judged.failed[name] = verdict.sentence;
-      else judged.unresolvable[name] = verdict.sentence;
+      if ('score' in verdict) fitting[verdict.score]?.push(name);
+      else if (verdict.resolvable) failed[name] = verdict.sentence;
+      else unresolvable[name] = verdict.sentence;
     }
-    return judged;
+    return { fitting: fitting.reverse().flat().slice(0, MOST_NODES), failed, unresolvable };
   }
 
   #judgeFor(demand: Demand): Judge {
@@ -153,6 +162,7 @@ export class Extender {
 
 /** Reasons by the name of the node. */
 interface Judged {
+  /** The best ones, the best first. */
   readonly fitting: string[];
   readonly failed: Record<string, string>;
   readonly unresolvable: Record<string, string>;

@@ -15,7 +15,7 @@ import { type Reason, Reasons } from './reason.js';
 type Verdict = { readonly score: number } | Reason;
 
 /** Maximum score of kube-scheduler's scale. */
-const MOST_SCORE = 10;
+export const MOST_SCORE = 10;
 const SCORED: readonly Verdict[] = Array.from({ length: MOST_SCORE + 1 }, (_, score) => ({
   score,
 }));

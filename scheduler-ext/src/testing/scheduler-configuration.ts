@@ -5,7 +5,10 @@ import type { Strategy } from '../placement/placement.js';
  * The KubeSchedulerConfiguration, without client connection and leader election.
  * @param extender URL of the extender: `http://127.0.0.1:8888`
  */
-export function schedulerConfiguration(extender: string, strategy: Strategy): object {
+export function schedulerConfiguration(
+  extender: string,
+  strategy: Strategy,
+): { readonly extenders: readonly object[]; readonly [key: string]: unknown } {
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',

@@ -1,5 +1,5 @@
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
-import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { ApiServer, Query } from '@nvidia-virtual/kube-common/api-server';
 import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { gpu, node, pod } from '../../kubernetes/scheduler/objects.js';
@@ -7,7 +7,7 @@ import { gpu, node, pod } from '../../kubernetes/scheduler/objects.js';
 const GPUS = 8;
 export const SLOTS = 10;
 const AT_ONCE = 16;
-const PODS = '/api/v1/namespaces/default/pods';
+export const PODS = '/api/v1/namespaces/default/pods';
 
 export function nodeName(index: number): string {
   return `node-${index}`;
@@ -17,9 +17,10 @@ function gpuUuid(node: number, index: number): string {
   return `GPU-${String(node).padStart(8, '0')}-0000-4000-8000-${String(index).padStart(12, '0')}`;
 }
 
-/** Nodes of eight GPUs, ready for pods. */
-export async function createNodes(api: ApiServer, count: number): Promise<void> {
-  await inParallel(count, async (index) => {
+/** Nodes of eight GPUs from one index to before another, ready for pods. */
+export async function createNodes(api: ApiServer, from: number, to: number): Promise<void> {
+  await inParallel(to - from, async (offset) => {
+    const index = from + offset;
     const gpus = Array.from({ length: GPUS }, (_, place) => gpu(gpuUuid(index, place)));
     const body: V1Node = node(nodeName(index), gpus);
     const path = '/api/v1/nodes';
@@ -34,15 +35,18 @@ export async function createNodes(api: ApiServer, count: number): Promise<void> 
 }
 
 /**
- * Running pods, as our scheduler would have placed them. Each GPU has at most one, so that nearly
- * all nodes differ.
+ * Running pods on such nodes, as our scheduler would have placed them. Each GPU has at most one, so
+ * that nearly all nodes differ.
  */
 export async function createRunningPods(
   api: ApiServer,
-  nodes: number,
+  from: number,
+  to: number,
   count: number,
 ): Promise<void> {
-  const places = shuffled(nodes * GPUS).slice(0, count);
+  const places = shuffled((to - from) * GPUS)
+    .slice(0, count)
+    .map((place) => place + from * GPUS);
   await inParallel(count, async (index) => {
     const [home, place] = [
       Math.floor((places[index] as number) / GPUS),
@@ -54,7 +58,7 @@ export async function createRunningPods(
       containers: { main: [{ gpu: gpuUuid(home, place), slots }] },
     };
     const annotations = { [ANNOTATION.assigned]: JSON.stringify(assignment) };
-    const body = pod(`running-${index}`, {
+    const body = pod(`running-${places[index]}`, {
       slots,
       annotations,
       spec: { nodeName: nodeName(home) },
@@ -79,6 +83,12 @@ export function createPods(api: ApiServer, pods: readonly V1Pod[]): Promise<V1Po
   return inParallel(pods.length, (index) =>
     api.request<V1Pod>({ method: 'POST', path: PODS, body: pods[index], timeout: 60_000 }),
   );
+}
+
+/** @param query selects the pods */
+export async function deletePods(api: ApiServer, query: Query): Promise<void> {
+  const all = { ...query, gracePeriodSeconds: 0 };
+  await api.request({ method: 'DELETE', path: PODS, query: all, timeout: 600_000 });
 }
 
 export async function listPods(api: ApiServer): Promise<V1Pod[]> {

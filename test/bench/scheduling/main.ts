@@ -1,14 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
 import { ControlPlane } from '../../kubernetes/control-plane.js';
-import { pod } from '../../kubernetes/scheduler/objects.js';
 import { REPOSITORY } from '../../paths.js';
 import { type Comparison, compare, type LocalResults, type Printed } from '../figures.js';
+import { measureBindRate } from './bind-rate.js';
 import { ExtenderProcess } from './extender-process.js';
 import {
   type Latency,
@@ -18,13 +16,13 @@ import {
   typicalPods,
   unlikePods,
 } from './latency.js';
-import { createNodes, createPods, createRunningPods, listPods, nodeName } from './load.js';
+import { createNodes, createRunningPods, nodeName } from './load.js';
 import { race } from './race.js';
 
 const HELP = `Measures the extender before a real API server, with a real kube-scheduler.
   --nodes COUNT  with 8 GPUs each (default: 5000)
   --pods COUNT   running pods (default: 20000)
-  --binds COUNT  pods that kube-scheduler places (default: 1000)
+  --binds COUNT  pods that kube-scheduler places each time (default: 1000)
   --json FILE    output file (default: build/bench/scheduling.json; docs/performance.md is \
 generated from test/bench/results/scheduling.json)`;
 
@@ -38,6 +36,17 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
+
+/** Nodes of the cluster, as it grows to its full size. */
+const SIZES = [100, 1000, Number(values.nodes)];
+
+function boundAlone(size: number): string {
+  return `pods that kube-scheduler binds without the extender, ${size} nodes`;
+}
+
+function boundWith(size: number): string {
+  return `pods that kube-scheduler binds with the extender, ${size} nodes`;
+}
 
 const LIMITS: readonly Comparison[] = [
   { name: 'filter and prioritize, mean for a thousand candidate nodes', most: 2 },
@@ -54,7 +63,10 @@ const LIMITS: readonly Comparison[] = [
   { name: 'GPUs oversold by the race of two schedulers', most: 0 },
   { name: 'pods bound in that race' },
   { name: 'pods refused in that race' },
-  { name: 'pods bound by kube-scheduler' },
+  ...SIZES.flatMap((size) => [
+    { name: boundAlone(size) },
+    { name: boundWith(size), reference: boundAlone(size), least: 0.8 },
+  ]),
 ];
 
 if (values.help) console.log(HELP);
@@ -91,9 +103,14 @@ async function measure(
   binds: number,
 ): Promise<Printed[]> {
   const api = ApiServer.load(plane.adminKubeconfig);
-  console.log(`making ${nodes} nodes and ${pods} pods`);
-  await createNodes(api, nodes);
-  await createRunningPods(api, nodes, pods);
+  const rates: Printed[] = [];
+  for (const [index, size] of SIZES.entries()) {
+    const from = SIZES[index - 1] ?? 0;
+    console.log(`making ${size} nodes, where ${Math.round((size * pods) / nodes)} pods run`);
+    await createNodes(api, from, size);
+    await createRunningPods(api, from, size, Math.round(((size - from) * pods) / nodes));
+    rates.push(...(await measureBindRates(plane, api, size, binds)));
+  }
   const start = performance.now();
   const extender = await ExtenderProcess.start(plane);
   const started = (performance.now() - start) / 1000;
@@ -103,7 +120,6 @@ async function measure(
     const unlike = await measureUndisturbed(extender, names, unlikePods(850), 800);
     const fifth = await measureUndisturbed(extender, names.slice(0, nodes / 5), typicalPods(), 800);
     const raced = await race(api, extender, names.slice(-25), 600);
-    const rate = await bindRate(plane, api, extender, binds);
     return [
       {
         name: 'filter and prioritize, mean for a thousand candidate nodes',
@@ -147,7 +163,7 @@ async function measure(
       { name: 'GPUs oversold by the race of two schedulers', value: raced.oversold, unit: '' },
       { name: 'pods bound in that race', value: raced.bound, unit: '' },
       { name: 'pods refused in that race', value: raced.refused, unit: '' },
-      { name: 'pods bound by kube-scheduler', value: rate, unit: '1/s' },
+      ...rates,
     ];
   } finally {
     await extender.stop();
@@ -155,37 +171,26 @@ async function measure(
   }
 }
 
-function perThousand({ milliseconds, candidates }: Latency): number {
-  return (mean(milliseconds) / candidates) * 1000;
-}
-
-/**
- * The pods are pending when the scheduler starts. Its start does not count: the clock runs from the
- * first binding to the last.
- */
-async function bindRate(
+async function measureBindRates(
   plane: ControlPlane,
   api: ApiServer,
-  extender: ExtenderProcess,
-  count: number,
-): Promise<number> {
-  await createPods(
-    api,
-    Array.from({ length: count }, (_, index) => pod(`burst-${index}`, { slots: 1 + (index % 3) })),
-  );
-  await plane.startScheduler(
-    'kube-scheduler',
-    schedulerConfiguration(`http://127.0.0.1:${extender.port}`, 'binpack'),
-  );
-  let first: { readonly bound: number; readonly at: number } | undefined;
-  for (;;) {
-    const burst = (await listPods(api)).filter(({ metadata }) =>
-      metadata?.name?.startsWith('burst-'),
-    );
-    const bound = burst.filter(({ spec }) => spec?.nodeName !== undefined).length;
-    if (bound > 0) first ??= { bound, at: performance.now() };
-    if (first && bound === count)
-      return (count - first.bound) / ((performance.now() - first.at) / 1000);
-    await sleep(500);
+  size: number,
+  pods: number,
+): Promise<Printed[]> {
+  const alone = await measureBindRate({ plane, api, port: undefined, pods });
+  const extender = await ExtenderProcess.start(plane);
+  try {
+    const { port } = extender;
+    const value = await measureBindRate({ plane, api, port, pods });
+    return [
+      { name: boundAlone(size), value: alone, unit: '1/s' },
+      { name: boundWith(size), value, unit: '1/s' },
+    ];
+  } finally {
+    await extender.stop();
   }
+}
+
+function perThousand({ milliseconds, candidates }: Latency): number {
+  return (mean(milliseconds) / candidates) * 1000;
 }

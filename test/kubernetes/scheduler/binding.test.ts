@@ -5,7 +5,7 @@ import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
-import { gpu, pod } from './objects.js';
+import { gpu, inventory, pod } from './objects.js';
 import { SlowWay } from './slow-way.js';
 
 /**
@@ -227,6 +227,23 @@ test('a score uses the cached judgement of an equal demand only', async () => {
   expect(await filtered(small, 'one')).toEqual(['one']);
   expect(await bind(large)).toEqual({});
   expect(await weighed(small, 'one')).not.toEqual(ofSmall);
+});
+
+test('of many nodes that fit, filter names the hundred with the best scores', async () => {
+  const names = Array.from({ length: 150 }, (_, index) => `many-${index}`);
+  for (const [index, name] of names.entries()) {
+    const slots = index % 2 === 0 ? 5 : 10;
+    extender.cluster.putNode(name, inventory([gpu(`GPU-${name}`, { slots })]));
+  }
+  const half = pod('half', { slots: 5 });
+  const body = JSON.stringify({ Pod: half, NodeNames: [...names, 'without-gpus'] });
+  const answer = await ask<{ NodeNames: string[] }>('filter', body);
+  for (const name of names) extender.cluster.removeNode(name);
+  // Binpack prefers the GPUs that the pod fills.
+  const filled = names.filter((_, index) => index % 2 === 0);
+  expect(answer).toEqual({ NodeNames: expect.any(Array) });
+  expect(answer.NodeNames.slice(0, filled.length)).toEqual(filled);
+  expect(answer.NodeNames).toHaveLength(100);
 });
 
 test('a pod that is deleted while its binding is looked up holds nothing', async () => {
