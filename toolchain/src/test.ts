@@ -1,5 +1,5 @@
 import { runMain } from './errors.js';
-import { API_TOOLS, buildKubernetesTools } from './kubernetes-tools.js';
+import { API_TOOLS, buildKubernetesTools, MONITORING_TOOLS } from './kubernetes-tools.js';
 import {
   ensurePrerequisites,
   KUBERNETES_PREREQUISITES,
@@ -31,7 +31,9 @@ await runMain(async () => {
   );
   // Would exceed the timeout of a test.
   if (withControlPlane)
-    await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
+    await buildKubernetesTools([...API_TOOLS, ...MONITORING_TOOLS, 'helm'], (line) =>
+      console.log(line),
+    );
   let sum = NONE;
   const failed: string[] = [];
   for (const suite of withControlPlane
