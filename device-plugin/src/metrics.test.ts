@@ -8,6 +8,10 @@ const SOURCE = {
   slots: () => ({ healthy: 7, unhealthy: 3 }),
   watched: () => true,
   proxyAnswers: () => false,
+  gpus: () => [
+    { uuid: 'GPU-1', healthy: true },
+    { uuid: 'GPU-2', healthy: false },
+  ],
 };
 
 const sampleOf = async (metrics: Metrics, name: string, labels: object = {}) => {
@@ -26,6 +30,10 @@ test('metrics have current values and the label of the node', async () => {
   expect(
     await sampleOf(metrics, 'nvidia_virtual_plugin_slots', { health: 'unhealthy', node: 'node-1' }),
   ).toMatchObject({ value: 3 });
+  for (const { uuid, healthy } of SOURCE.gpus())
+    expect(
+      await sampleOf(metrics, 'nvidia_virtual_plugin_gpu_healthy', { gpu: uuid, node: 'node-1' }),
+    ).toMatchObject({ value: Number(healthy) });
   expect(await sampleOf(metrics, 'nvidia_virtual_plugin_kubelet_connected')).toMatchObject({
     value: 1,
   });

@@ -4,6 +4,7 @@ export interface MetricsSource {
   slots(): { readonly healthy: number; readonly unhealthy: number };
   watched(): boolean;
   proxyAnswers(): boolean;
+  gpus(): readonly { readonly uuid: string; readonly healthy: boolean }[];
 }
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
@@ -25,6 +26,16 @@ export class Metrics {
       registers,
       collect() {
         for (const [health, count] of Object.entries(source.slots())) this.set({ health }, count);
+      },
+    });
+    new Gauge({
+      name: 'nvidia_virtual_plugin_gpu_healthy',
+      help: 'By UUID, 1 for a GPU that works, 0 for one that failed or that the driver lost.',
+      labelNames: ['gpu'],
+      registers,
+      collect() {
+        this.reset();
+        for (const { uuid, healthy } of source.gpus()) this.set({ gpu: uuid }, Number(healthy));
       },
     });
     gauge(

@@ -73,6 +73,8 @@ export class PluginService {
       }),
       watched: () => this.#link?.watched ?? false,
       proxyAnswers: () => this.#proxyAnswers,
+      gpus: () =>
+        this.#known.all.map(({ uuid, unhealthy }) => ({ uuid, healthy: unhealthy === '' })),
     });
     this.#http = this.#makeHttp();
     const inCluster =
