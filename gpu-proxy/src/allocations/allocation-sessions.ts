@@ -201,7 +201,7 @@ export class AllocationSessions {
       error instanceof ProxyError
         ? error
         : new ProxyError('WORKER_NOT_STARTED', { pid, reason: error.message });
-    sendRefusal(this.#options.host.closer, connection, said.message);
+    sendRefusal(this.#options.host.closer, connection, said);
     this.#options.logger.error(said.message);
     this.#tell(said);
   }

@@ -247,7 +247,7 @@ export class Allocation {
   }
 
   #refuse(connection: Socket, why: ProxyError): void {
-    sendRefusal(this.#host.closer, connection, why.message);
+    sendRefusal(this.#host.closer, connection, why);
     this.#refusals.add(why);
     // whyNotAllowed() reports its own refusals.
     if (why.code === 'SESSIONS_FULL' || why.code === 'ALLOCATION_DRAINING')

@@ -5,6 +5,12 @@ import { systemReason } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import { type Addon, descriptorOf } from '../host/addon.js';
 
+/** Counts of refused connections, by the side whose state is the reason. */
+export interface Refusals {
+  pod: number;
+  node: number;
+}
+
 interface CloserOptions {
   /** native/closer */
   readonly executable: string;
@@ -32,6 +38,7 @@ const NOTHING = new Uint8Array();
  * has closed its own.
  */
 export class Closer {
+  readonly refusals: Refusals = { pod: 0, node: 0 };
   readonly #options: CloserOptions;
   readonly #held = new Map<number, Socket | Server>();
   readonly #ids = new WeakMap<Socket, number>();

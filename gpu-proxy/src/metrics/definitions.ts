@@ -4,6 +4,7 @@ import {
   type TimeUse,
   usedTime,
 } from '@nvidia-virtual/ledger';
+import type { Refusals } from '../allocations/closer.js';
 import type { ReportedMemory } from '../gpus/device-memory.js';
 import type { RoundTrips, Totals } from './totals.js';
 
@@ -34,6 +35,7 @@ export interface NodeFigures {
   readonly ledgerConnected: boolean;
   /** Undefined outside of Kubernetes. */
   readonly podsFollowed: boolean | undefined;
+  readonly refusals: Readonly<Refusals>;
 }
 
 type Labels = Readonly<Record<string, string | number>>;
@@ -77,6 +79,18 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
       '1 while the API server lists the pods of the node, 0 while it does not answer. ' +
       'Absent outside of Kubernetes.',
     read: ({ podsFollowed }) => (podsFollowed === undefined ? [] : Number(podsFollowed)),
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_connections_refused_total',
+    help:
+      'Programs that got no GPU, by reason: pod (its allocation is full, is draining, or belongs ' +
+      'to another container) or node (all else).',
+    labels: ['reason'],
+    read: ({ refusals: { pod, node } }) => [
+      [{ reason: 'pod' }, pod],
+      [{ reason: 'node' }, node],
+    ],
   },
 ];
 

@@ -20,6 +20,7 @@ function sourceOf(
   return {
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
     ...{ ledgerConnected: () => true, podsFollowed: () => true, healthy: (gpu) => gpu === GPU },
+    refusals: () => ({ pod: 1, node: 2 }),
     reportedBusy: () => 0.25,
     reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
   };

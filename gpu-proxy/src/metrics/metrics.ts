@@ -5,6 +5,7 @@ import type {
   SessionUse,
 } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
+import type { Refusals } from '../allocations/closer.js';
 import type { ReportedMemory } from '../gpus/device-memory.js';
 import {
   ALLOCATION_METRICS,
@@ -46,6 +47,7 @@ export interface MetricsSource {
   healthy(gpu: string): boolean | undefined;
   /** Whether the watch of the node's pods is current; undefined: outside of Kubernetes. */
   podsFollowed(): boolean | undefined;
+  refusals(): Readonly<Refusals>;
 }
 
 /**
@@ -66,6 +68,7 @@ export class Metrics {
     allocations: [],
     ledgerConnected: false,
     podsFollowed: undefined,
+    refusals: { pod: 0, node: 0 },
   };
   #underWay: Promise<string> | undefined;
   readonly #look: NodeJS.Timeout;
@@ -152,6 +155,7 @@ export class Metrics {
       })),
       ledgerConnected: source.ledgerConnected(),
       podsFollowed: source.podsFollowed(),
+      refusals: source.refusals(),
     };
   }
 

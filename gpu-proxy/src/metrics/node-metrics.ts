@@ -26,6 +26,7 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
     reportedMemory: (allocation) =>
       compareMemory(allocation, node.gpus, node.deviceReading ?? new Map()),
     reportedBusy: (allocation, gpu) => node.reportedBusy(allocation, gpu),
+    refusals: () => node.closer.refusals,
     ...connections,
   };
   const metrics = new Metrics(node.name, source);

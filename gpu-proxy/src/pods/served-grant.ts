@@ -162,7 +162,7 @@ export class ServedGrant implements BindableGrant {
   #refuse(connection: Socket, error: Error): void {
     const refusal = asRefusal(error);
     this.#refusals.add(refusal);
-    sendRefusal(this.#options.closer, connection, refusal.message);
+    sendRefusal(this.#options.closer, connection, refusal);
   }
 }
 
