@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import type { Server } from 'node:https';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Logger } from 'pino';
@@ -56,6 +57,13 @@ export class ServingCertificate {
 
   get current(): KeyPair | undefined {
     return this.#current;
+  }
+
+  /** Unix time in seconds; undefined without a certificate. */
+  get expiry(): number | undefined {
+    return (
+      this.#current && Date.parse(new X509Certificate(this.#current.certificate).validTo) / 1000
+    );
   }
 
   /** Sets this and every later certificate on the server. Resolves with the first one. */

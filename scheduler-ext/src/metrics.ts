@@ -28,6 +28,19 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
+  followCertificate(expiry: () => number | undefined): void {
+    new Gauge({
+      name: 'nvidia_virtual_certificate_expiry_timestamp_seconds',
+      help: 'When the serving certificate expires, as Unix time.',
+      labelNames: ['server'],
+      registers: [this.#registry],
+      collect() {
+        const at = expiry();
+        if (at !== undefined) this.set({ server: 'webhook' }, at);
+      },
+    });
+  }
+
   follow(cluster: Cluster): void {
     const gauge = (name: string, help: string, value: () => number) =>
       new Gauge({

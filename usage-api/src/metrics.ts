@@ -5,6 +5,8 @@ interface MetricsSources {
   pods(): number;
   nodes(): number;
   ledgerTrouble(): boolean;
+  /** Unix time in seconds; undefined without a certificate. */
+  certificateExpiry(): number | undefined;
 }
 
 /** Metrics of this server itself. Usage of pods and GPUs is exported by each node's proxy. */
@@ -31,6 +33,16 @@ export class Metrics {
     this.#gauge('ledger_away', '1 while the ledger cannot be read.', () =>
       Number(sources.ledgerTrouble()),
     );
+    new Gauge({
+      name: 'nvidia_virtual_certificate_expiry_timestamp_seconds',
+      help: 'When the serving certificate expires, as Unix time.',
+      labelNames: ['server'],
+      registers: [this.#registry],
+      collect() {
+        const at = sources.certificateExpiry();
+        if (at !== undefined) this.set({ server: 'usage-api' }, at);
+      },
+    });
   }
 
   get contentType(): string {

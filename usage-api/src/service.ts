@@ -85,6 +85,7 @@ export class UsageService {
       pods: () => pods.items.size,
       nodes: () => nodes.items.size,
       ledgerTrouble: () => figures.trouble !== undefined,
+      certificateExpiry: () => this.#certificate.expiry,
     });
     this.#server = new UsageServer({ handler, logger, metrics });
     this.#certificate = new ServingCertificate(this.#certificateOptions());

@@ -54,6 +54,7 @@ export class WebhookService {
       ],
       logger,
     });
+    metrics.followCertificate(() => this.#certificate.expiry);
     const end = () => (this.#ending ? 'The webhook ends.' : undefined);
     this.#http = new HttpService({
       metrics,
