@@ -11,7 +11,9 @@ const DOCUMENTS = path.join(REPOSITORY, 'docs');
 const EXAMPLES = path.join(REPOSITORY, 'examples');
 const PAGES = [
   ...readdirSync(DOCUMENTS).filter((name) => name.endsWith('.md')),
-  ...readdirSync(path.join(DOCUMENTS, 'clusters')).map((name) => path.join('clusters', name)),
+  ...['clusters', 'runbooks'].flatMap((directory) =>
+    readdirSync(path.join(DOCUMENTS, directory)).map((name) => path.join(directory, name)),
+  ),
   '../README.md',
   '../examples/README.md',
   '../charts/nvidia-virtual/README.md',

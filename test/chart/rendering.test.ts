@@ -4,7 +4,6 @@ import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
-import { allMetrics } from '@nvidia-virtual/gpu-proxy/metrics/list';
 import { BINDING_TIMEOUT } from '@nvidia-virtual/scheduler-ext/extender/binder';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
 import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
@@ -566,22 +565,6 @@ describe('optional features', () => {
     );
     const { data } = rendered.find('ConfigMap', 'nvidia-virtual-grafana-board');
     expect(JSON.parse(data['nvidia-virtual.json'])).toEqual(JSON.parse(board));
-  });
-
-  test('every alert uses declared metrics', async () => {
-    const values = {
-      monitoring: { prometheusRule: true, prometheusRuleLabels: { release: 'prometheus' } },
-    };
-    const rendered = await render({ values, apis: ['monitoring.coreos.com/v1/PrometheusRule'] });
-    const { metadata, spec } = rendered.find('PrometheusRule', 'nvidia-virtual');
-    expect(metadata.labels).toMatchObject({ release: 'prometheus' });
-    const [{ rules }] = spec.groups;
-    const asked: string[] = rules.flatMap(({ expr }: KubernetesObject) =>
-      expr.match(/\bnvidia_virtual_\w+/g),
-    );
-    const declared = new Set(allMetrics().map(({ name }) => name));
-    expect(asked.length).toBeGreaterThan(rules.length);
-    expect(asked.filter((name) => !declared.has(name))).toEqual([]);
   });
 
   test('a ServiceMonitor selects every metrics port once, and keeps our labels', async () => {

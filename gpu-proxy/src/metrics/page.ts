@@ -39,7 +39,7 @@ Values of the [chart](../charts/nvidia-virtual/README.md):
 - \`networkPolicy.metricsFrom\`: the clients that may read metrics. By default, no client may.
 - \`monitoring.serviceMonitor\`: the Prometheus Operator scrapes all processes.
 - \`monitoring.grafanaBoard\`: a ConfigMap with the board for Grafana.
-- \`monitoring.prometheusRule\`: alerts when a worker uses more memory or time than was granted.
+- \`monitoring.prometheusRule\`: [alerts](alerts.md).
 
 \`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/metrics/\`. A test checks \
 that it
