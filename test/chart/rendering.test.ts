@@ -307,7 +307,7 @@ describe('the scheduler', () => {
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
       expect([probe, scheduler[probe].httpGet]).toEqual([
         probe,
-        { path: '/healthz', port: 'health', scheme: 'HTTPS' },
+        { path: '/healthz', port: 'kube-metrics', scheme: 'HTTPS' },
       ]);
   });
 
@@ -594,7 +594,8 @@ describe('optional features', () => {
           .toSorted(),
       ]);
     }
-    expect(endpoints.map(({ honorLabels }: KubernetesObject) => honorLabels)).toEqual([true, true]);
+    const ours = endpoints.filter(({ scheme }: KubernetesObject) => scheme === undefined);
+    expect(ours.map(({ honorLabels }: KubernetesObject) => honorLabels)).toEqual([true, true]);
     expect(chart.of('Service').filter(({ metadata }) => metadata.name.endsWith('metrics'))).toEqual(
       [],
     );
@@ -602,7 +603,7 @@ describe('optional features', () => {
 });
 
 describe('network policies', () => {
-  const METRICS = ['metrics', 'plugin-metrics'];
+  const METRICS = ['metrics', 'plugin-metrics', 'kube-metrics'];
   const rulesOf = (rendered: Rendered) =>
     new Map<string, KubernetesObject[]>(
       rendered.of('NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec.ingress ?? []]),

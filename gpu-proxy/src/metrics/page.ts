@@ -33,6 +33,8 @@ const END = `
 The other processes serve metrics too: the [device plugin](../device-plugin/README.md#metrics), the
 extender and the webhook ([scheduler-ext](../scheduler-ext/README.md#options)), and the
 [usage API](../usage-api/README.md#what-it-needs).
+Our kube-scheduler serves its own at port 10259 over TLS, to accounts that may \`get\` the path
+\`/metrics\`, as the Prometheus of kube-prometheus may.
 
 Values of the [chart](../charts/nvidia-virtual/README.md):
 
