@@ -3,12 +3,20 @@ import { PluginError } from './errors.js';
 
 export const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
 type Output = (typeof OUTPUTS)[number];
-export const SORT_FIELDS = ['name', 'memory', 'time', 'slots', 'state'] as const;
+export const SORT_FIELDS = [
+  'name',
+  'memory',
+  'time',
+  'waiting',
+  'efficiency',
+  'slots',
+  'state',
+] as const;
 export type SortField = (typeof SORT_FIELDS)[number];
 
 /** The objects that the command shows. */
 type Request =
-  | { readonly what: 'pods' | 'nodes'; readonly name: undefined }
+  | { readonly what: 'pods' | 'nodes' | 'namespaces'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string };
 
 export interface Flags {
@@ -20,6 +28,8 @@ export interface Flags {
   readonly output?: Output;
   readonly headers: boolean;
   readonly sortBy?: SortField;
+  readonly prometheus: string;
+  readonly since: string;
   /** In kubectl's format. */
   readonly requestTimeout: string;
 }
@@ -39,6 +49,10 @@ memory and time
   kubectl gpu-usage pod train-0         one pod, container by container
   kubectl gpu-usage nodes               each GPU: what it has, what is granted, used and free
   kubectl gpu-usage node gpu-7          one node: its GPUs, and the pods that share them
+  kubectl gpu-usage --sort-by efficiency -A -o wide
+                                        idle grants first
+  kubectl gpu-usage namespaces --since 7d
+                                        GPU-hours and GiB-hours of each namespace, from Prometheus
   kubectl gpu-usage -w -o wide          goes on, and prints a row whenever something changed
 `;
 
@@ -73,7 +87,7 @@ export function makeCommand(version: string): Command {
       'Shows the GPU resources that nvidia-virtual granted to pods, their usage, ' +
         'and the free capacity of each GPU.',
     )
-    .usage('[pods | pod NAME | nodes | node NAME] [flags]')
+    .usage('[pods | pod NAME | nodes | node NAME | namespaces] [flags]')
     .argument('[words...]')
     .version(`kubectl-gpu_usage ${version}`, '--version', 'print the version')
     .helpOption('-h, --help', 'print this help')
@@ -102,8 +116,16 @@ function outputOptions(): Option[] {
     new Option('--no-headers', 'print no headings'),
     new Option(
       '--sort-by <field>',
-      'sort by this field: largest first, except name and state',
+      'sort by this field: largest first, except name, state and efficiency',
     ).choices(SORT_FIELDS),
+    new Option(
+      '--since <period>',
+      'namespaces: the period up to now, such as 12h, 30d, 4w',
+    ).default('30d'),
+    new Option(
+      '--prometheus <service>',
+      'namespaces: the Prometheus to read, as NAMESPACE/SERVICE:PORT',
+    ).default('monitoring/prometheus-operated:9090'),
     new Option(
       '--request-timeout <time>',
       'timeout of each request: 5s, 1m; 0: no timeout',
@@ -156,15 +178,23 @@ function readRequest(words: readonly string[]): Request {
     });
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
+  if (NAMESPACES.includes(what)) {
+    if (name === undefined) return { what: 'namespaces', name };
+    throw new PluginError('USAGE', {
+      reason: `"${name}" is too much: \`namespaces -n ${name}\` shows one namespace`,
+    });
+  }
   const kind = KINDS[what];
   if (kind === undefined)
     throw new PluginError('USAGE', {
       reason:
-        `"${what}" must be pods, pod NAME, nodes or node NAME (did you mean \`pod ` + `${what}\`?)`,
+        `"${what}" must be pods, pod NAME, nodes, node NAME or namespaces ` +
+        `(did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }
 
+const NAMESPACES = ['namespaces', 'namespace', 'ns'];
 const KINDS: Readonly<Record<string, 'pod' | 'node'>> = {
   pod: 'pod',
   pods: 'pod',

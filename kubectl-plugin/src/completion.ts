@@ -92,7 +92,8 @@ async function names(
 ): Promise<string[]> {
   if (request.name !== undefined) return [];
   const word = before.findLast((one) => ['pod', 'pods', 'node', 'nodes'].includes(one));
-  if (word === undefined) return ['pod', 'pods', 'node', 'nodes'];
+  if (request.what === 'namespaces') return [];
+  if (word === undefined) return ['pod', 'pods', 'node', 'nodes', 'namespaces'];
   const client = new UsageClient(kubectl, TIMEOUT);
   const { items } =
     request.what === 'nodes'

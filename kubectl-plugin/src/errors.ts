@@ -27,6 +27,12 @@ const TABLE = {
     'ended. `kubectl get pod {name} -n {namespace}` shows whether the pod exists.',
   NO_SUCH_NODE:
     'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
+  PROMETHEUS_AWAY:
+    'Prometheus {prometheus} does not answer through the API server: {reason}. ' +
+    'Name the Service of your Prometheus: `--prometheus NAMESPACE/SERVICE:PORT`.',
+  PROMETHEUS_FORBIDDEN:
+    'Permission denied: {reason}. Ask your administrator for a role that may get ' +
+    'services/proxy in namespace {namespace}.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;
@@ -64,6 +70,17 @@ export function isAway(error: unknown): boolean {
 const AWAY = ['ServiceUnavailable', 'Timeout'];
 /** Message of an API server without the usage API. */
 const NO_SUCH_PATH = 'the server could not find the requested resource';
+
+/** Converts an error of a request to Prometheus to a PluginError. Other errors stay unchanged. */
+export function explainPrometheus(error: unknown, prometheus: string, namespace: string): unknown {
+  if (error instanceof SyntaxError)
+    return new PluginError('PROMETHEUS_AWAY', { prometheus, reason: 'its answer is no JSON' });
+  if (!(error instanceof KubectlError) || error.reason === undefined) return error;
+  const reason = error.answer.replace(/\.$/, '');
+  return error.reason === 'Forbidden'
+    ? new PluginError('PROMETHEUS_FORBIDDEN', { reason, namespace })
+    : new PluginError('PROMETHEUS_AWAY', { prometheus, reason });
+}
 
 /** Converts an error answer of the usage API to a PluginError. Other errors stay unchanged. */
 export function explain(error: unknown, { resource, namespace = '', name }: Subject): unknown {

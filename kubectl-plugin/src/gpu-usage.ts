@@ -1,12 +1,15 @@
+import { printable } from '@nvidia-virtual/service/printable';
 import type { NodeGpuUsage, PodGpuUsage, UsageObject } from '@nvidia-virtual/usage-api/resources';
+import { readNamespaceUsage } from './charge-back.js';
 import type { CommandLine } from './command-line.js';
 import { PluginError } from './errors.js';
 import { Kubectl } from './kubectl.js';
 import { type Shown, shownNodes, shownPods } from './shown.js';
 import { type List, UsageClient } from './usage-client.js';
+import { NAMESPACE_COLUMNS, sortNamespaces } from './view/namespaces.js';
 import { nameLine, objectText } from './view/objects.js';
 import { podLines, podTable } from './view/pods.js';
-import { type Painter, painterFor } from './view/table.js';
+import { type Painter, painterFor, Table } from './view/table.js';
 
 interface Terminal {
   readonly out: NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -41,7 +44,8 @@ export class GpuUsage {
       throw new PluginError('USAGE', {
         reason: 'A pod or node name cannot be combined with --all-namespaces',
       });
-    if (flags.watch) await this.#watch();
+    if (request.what === 'namespaces') await this.#showNamespaces();
+    else if (flags.watch) await this.#watch();
     else if (request.name !== undefined) await this.#showOne(request.what, request.name);
     else if (request.what === 'nodes') await this.#showList(shownNodes(this.#line));
     else await this.#showList(shownPods(this.#line, await this.#namespace()));
@@ -66,7 +70,31 @@ export class GpuUsage {
     else this.#printLines(shown.rows(list.items, this.#paint, false).lines(list.items, headers));
   }
 
-  async #showOne(what: 'pod' | 'node' | 'pods' | 'nodes', name: string): Promise<void> {
+  async #showNamespaces(): Promise<void> {
+    const { flags } = this.#line;
+    const { output, headers, namespace, sortBy, since } = flags;
+    if (flags.watch)
+      throw new PluginError('USAGE', { reason: '"namespaces" is a sum and cannot be watched' });
+    const all = await readNamespaceUsage(this.#kubectl, {
+      prometheus: flags.prometheus,
+      since,
+      timeout: flags.requestTimeout,
+    });
+    const shown = sortNamespaces(all, sortBy).filter(
+      (one) => namespace === undefined || one.namespace === namespace,
+    );
+    if (output === 'json' || output === 'yaml')
+      this.#print(objectText({ since, items: shown }, output));
+    else if (shown.length === 0)
+      this.#say(`Prometheus knows no pod that used a GPU in the last ${since}.`);
+    else if (output === 'name') this.#printLines(shown.map((one) => printable(one.namespace)));
+    else this.#printLines(new Table(NAMESPACE_COLUMNS, shown).lines(shown, headers));
+  }
+
+  async #showOne(
+    what: Exclude<CommandLine['request']['what'], 'namespaces'>,
+    name: string,
+  ): Promise<void> {
     const { output } = this.#line.flags;
     const object =
       what === 'pod'

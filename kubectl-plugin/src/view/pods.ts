@@ -17,6 +17,8 @@ const NEARLY_FULL = 0.95;
 const memory = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.used);
 const memoryQuota = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.quota);
 const time = (pod: PodGpuUsage) => sum(pod, (container) => container.time.used);
+const share = (pod: PodGpuUsage) => sum(pod, (container) => container.time.share);
+const waiting = (pod: PodGpuUsage) => sum(pod, (container) => container.time.waiting);
 
 function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
   const namespace: Column<PodGpuUsage> = {
@@ -40,12 +42,9 @@ function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
       cell: (pod) => bytes(sum(pod, (container) => container.memory.peak)),
     },
     { heading: 'TIME', cell: (pod) => percent(time(pod)) },
-    { heading: 'SHARE', cell: (pod) => percent(sum(pod, (container) => container.time.share)) },
-    {
-      heading: 'WAITING',
-      wide: true,
-      cell: (pod) => percent(sum(pod, (container) => container.time.waiting)),
-    },
+    { heading: 'SHARE', cell: (pod) => percent(share(pod)) },
+    { heading: 'EFFICIENCY', wide: true, cell: (pod) => percent(efficiency(pod)) },
+    { heading: 'WAITING', wide: true, cell: (pod) => percent(waiting(pod)) },
     {
       heading: 'PROCESSES',
       wide: true,
@@ -124,7 +123,18 @@ export function podTable(
   return new Table(podColumns(allNamespaces), pods, options);
 }
 
-/** Sorts largest first, unknown values last. */
+/**
+ * The used part of the granted time, in percent: 0 for a pod that holds a GPU and uses none.
+ * Undefined for a pod without a grant.
+ */
+function efficiency(pod: PodGpuUsage): number | undefined {
+  const granted = share(pod);
+  if (granted === undefined || granted === 0 || pod.state === 'Waiting') return undefined;
+  const used = time(pod) ?? (pod.state === 'Idle' ? 0 : undefined);
+  return used === undefined ? undefined : (used / granted) * 100;
+}
+
+/** Sorts largest first, but what is idle first by efficiency; unknown values last. */
 export function sortPods(
   pods: readonly PodGpuUsage[],
   field: SortField | undefined,
@@ -132,6 +142,8 @@ export function sortPods(
   const figures: Partial<Record<SortField, (pod: PodGpuUsage) => number>> = {
     memory: (pod) => memory(pod) ?? -1,
     time: (pod) => time(pod) ?? -1,
+    waiting: (pod) => waiting(pod) ?? -1,
+    efficiency: (pod) => -(efficiency(pod) ?? Number.POSITIVE_INFINITY),
     slots: ({ slots }) => slots,
   };
   const figure = field && figures[field];

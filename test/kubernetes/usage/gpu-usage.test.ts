@@ -143,14 +143,37 @@ describe('kubectl gpu-usage', () => {
       cells((await usage('-n team-a -l app=train --no-headers')).output).map(([name]) => name),
     ).toEqual(['train']);
     expect(cells((await usage('-n team-a -o wide')).output)[0]).toEqual(
-      expect.arrayContaining(['PEAK', 'WAITING', 'PROCESSES', 'FAULTS', 'GPU', 'AGE']),
+      expect.arrayContaining([
+        'PEAK',
+        'EFFICIENCY',
+        'WAITING',
+        'PROCESSES',
+        'FAULTS',
+        'GPU',
+        'AGE',
+      ]),
     );
+    const byEfficiency = await usage('-n team-a -o wide --sort-by efficiency --no-headers');
+    expect(cells(byEfficiency.output).map(([name]) => name)).toEqual(['idle', 'train', 'greedy']);
     const none = await usage('-n default');
     expect([none.status, none.output, none.errors]).toEqual([
       0,
       '',
       'No pod in namespace default requests nvidia-virtual/gpu.\n',
     ]);
+  });
+
+  test('namespaces says what to do without Prometheus, or the right to reach it', async () => {
+    const { status, errors } = await usage('namespaces');
+    expect([status, errors]).toEqual([
+      1,
+      expect.stringMatching(
+        /^error: Prometheus monitoring\/prometheus-operated:9090 does not answer .*--prometheus/,
+      ),
+    ]);
+    expect((await asAnna('namespaces')).errors).toMatch(
+      /^error: Permission denied: .*services\/proxy in namespace monitoring\./,
+    );
   });
 
   test('-o json and yaml print the objects of the API', async () => {
@@ -387,7 +410,7 @@ describe('kubectl gpu-usage', () => {
     expect(await propose('pod', '')).toEqual(['greedy', 'idle', 'train', ':4']);
     expect(await propose('pod', 't')).toEqual(['train', ':4']);
     expect(await propose('--context', '')).toEqual(['test', ':4']);
-    expect(await propose('')).toEqual(['pod', 'pods', 'node', 'nodes', ':4']);
+    expect(await propose('')).toEqual(['pod', 'pods', 'node', 'nodes', 'namespaces', ':4']);
     expect(await propose('--sort')).toEqual(['--sort-by', ':4']);
     expect(await propose('-o', 'j')).toEqual(['json', ':4']);
   });
