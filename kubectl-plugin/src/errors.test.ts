@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { explain, KubectlError, PluginError } from './errors.js';
-import { VERSION } from './version.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const SUBJECT = { resource: 'podgpuusages', namespace: 'a', name: 'p' } as const;
@@ -12,13 +11,6 @@ test('docs/errors.md lists exactly the codes of kubectl gpu-usage, with sentence
     /^## What kubectl gpu-usage says$(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? '';
   const rows = [...section.matchAll(/^\| `([A-Z_]+)` \| (.+) \|$/gm)].map(([, ...row]) => row);
   expect(rows).toEqual(PluginError.codes.map((code) => [code, PluginError.template(code)]));
-});
-
-test('the version is that of package.json', () => {
-  const { version } = JSON.parse(
-    readFileSync(path.join(ROOT, 'kubectl-plugin/package.json'), 'utf8'),
-  ) as { version: string };
-  expect(VERSION).toBe(version);
 });
 
 // As kubectl 1.32 prints them.

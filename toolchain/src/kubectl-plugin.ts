@@ -13,6 +13,7 @@ import path from 'node:path';
 import { runCommand } from './command.js';
 import { runMain, ToolchainError } from './errors.js';
 import { REPOSITORY } from './repository.js';
+import { productVersion } from './version.js';
 
 const SOURCES = path.join(REPOSITORY, 'kubectl-plugin');
 const OUTPUT = path.join(REPOSITORY, 'build', 'kubectl-plugin');
@@ -34,9 +35,7 @@ const RELEASES = 'https://github.com/nvidia-virtual/nvidia-virtual/releases/down
 await runMain(async () => {
   rmSync(OUTPUT, { recursive: true, force: true });
   mkdirSync(OUTPUT, { recursive: true });
-  const { version } = JSON.parse(readFileSync(path.join(SOURCES, 'package.json'), 'utf8')) as {
-    version: string;
-  };
+  const version = productVersion();
   await makeScript();
   await makeProgram();
   for (const file of [path.join('kubectl-plugin', 'krew', COMPLETION), 'LICENSE'])

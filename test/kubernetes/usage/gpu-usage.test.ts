@@ -6,6 +6,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
+import { productVersion } from '@nvidia-virtual/toolchain/version';
 import { freePorts } from '../ports.js';
 import { install, readPlatforms } from './krew.js';
 import { nodeObject, podObject, readers } from './objects.js';
@@ -98,7 +99,7 @@ describe('kubectl gpu-usage', () => {
       const environment = { PATH: directories.join(':'), KUBECONFIG: anna };
       const plugin = path.join(installed, 'kubectl-gpu_usage');
       expect((await run(plugin, ['--version'], '', environment)).output).toBe(
-        'kubectl-gpu_usage 0.1.0\n',
+        `kubectl-gpu_usage ${productVersion()}\n`,
       );
       expect((await run(plugin, ['--help'], '', environment)).output).toContain(
         'Usage: kubectl gpu-usage [pods | pod NAME',

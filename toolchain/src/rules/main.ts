@@ -7,6 +7,7 @@ import { knownHosts } from './known-hosts.js';
 import { logSentences } from './log-sentences.js';
 import { noOutput } from './no-output.js';
 import { noSleep } from './no-sleep.js';
+import { oneVersion } from './one-version.js';
 import { packageImports } from './package-imports.js';
 import { commentWidth, sentenceLength, tableCells } from './prose.js';
 
@@ -19,6 +20,7 @@ const RULES = [
   environmentPage,
   logSentences,
   commitSubjects,
+  oneVersion,
   packageImports,
   commentWidth,
   sentenceLength,

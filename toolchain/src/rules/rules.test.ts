@@ -6,6 +6,7 @@ import { findUnknownHosts } from './known-hosts.js';
 import { findUntold } from './log-sentences.js';
 import { findOutput } from './no-output.js';
 import { findSleeps } from './no-sleep.js';
+import { findOtherVersions } from './one-version.js';
 import { findGpuProxyImport } from './package-imports.js';
 import { findLongCells, findLongLines, findLongSentences } from './prose.js';
 import type { TrackedFile } from './tracked-files.js';
@@ -133,6 +134,28 @@ test('findGpuProxyImport() refuses imports of gpu-proxy in production code', () 
   expect(
     findGpuProxyImport(file('usage-api/src/main.ts', "import '@nvidia-virtual/service/log';")),
   ).toEqual([]);
+});
+
+test('findOtherVersions() names each copy that differs, and packages with a version', () => {
+  const files = (chart: string, more: readonly TrackedFile[] = []) => [
+    file('charts/nvidia-virtual/Chart.yaml', `version: ${chart}\nappVersion: 1.2.3\n`),
+    file('kubectl-plugin/src/version.ts', "export const VERSION = '1.2.3';\n"),
+    file('package-lock.json', '{\n  "version": "1.2.3",\n'),
+    file('CHANGELOG.md', '# Changes\n\n## Unreleased\n\n## 1.2.3, 2026-11-26\n\n## 1.0.0\n'),
+    ...more,
+  ];
+  expect(findOtherVersions(files('1.2.3'), '1.2.3')).toEqual([]);
+  expect(findOtherVersions(files('1.2.2'), '1.2.3')).toEqual([
+    'charts/nvidia-virtual/Chart.yaml has the version 1.2.2, but package.json 1.2.3.',
+  ]);
+  expect(findOtherVersions(files('1.2.3').slice(0, 3), '1.2.3')).toEqual([
+    'CHANGELOG.md has the version none, but package.json 1.2.3.',
+  ]);
+  const versioned = file('wire/package.json', '{"version": "1.2.3"}');
+  const without = file('ledger/package.json', '{"name": "ledger"}');
+  expect(findOtherVersions(files('1.2.3', [versioned, without]), '1.2.3')).toEqual([
+    expect.stringContaining('wire/package.json has a version'),
+  ]);
 });
 
 const LONG = 'word '.repeat(21);
