@@ -5,7 +5,7 @@ import type { Progress } from './progress.js';
 import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
 
-const ZIG_VERSION = '0.17.0';
+export const ZIG_VERSION = '0.17.0';
 const PORTABLE_PRESET = 'release-portable';
 
 /**

@@ -55,6 +55,11 @@ export const IMAGE_PREREQUISITES: readonly Prerequisite[] = [
   { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
 ];
 
+/** Additional prerequisites for signatures of a release. */
+export const SIGNING_PREREQUISITES: readonly Prerequisite[] = [
+  { name: 'GnuPG', packages: ['gnupg'], present: () => answers('gpg', '--version') },
+];
+
 /**
  * Additional prerequisites for `npm run test:kubernetes`. With systemd, installing containerd
  * starts it; it does not interfere with the tests' containerd.

@@ -2,9 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { buildah } from '@nvidia-virtual/toolchain/images/buildah';
 import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import type { Daemon, DaemonOptions } from '../daemon.js';
 import { freePorts } from '../ports.js';
 import { REGISTRY_MIRRORS } from './places.js';
-import type { TestNode } from './test-node.js';
+
+/** What ends the registry and removes its directory. */
+interface Keeper {
+  readonly directory: string;
+  startDaemon(name: string, options: Omit<DaemonOptions, 'logFile'>): Daemon;
+}
 
 /** A registry on this machine, which can also be the mirror of public ones. */
 export class TestRegistry {
@@ -14,18 +20,15 @@ export class TestRegistry {
     readonly directory: string,
   ) {}
 
-  /** It ends with the cluster. */
-  static async start(cluster: TestNode): Promise<TestRegistry> {
+  /** It ends with its keeper. */
+  static async start(keeper: Keeper): Promise<TestRegistry> {
     await buildKubernetesTools(['crane']);
     const [port] = await freePorts(1);
-    const registry = new TestRegistry(
-      `localhost:${port}`,
-      path.join(cluster.directory, 'registry'),
-    );
+    const registry = new TestRegistry(`localhost:${port}`, path.join(keeper.directory, 'registry'));
     const disk = path.join(registry.directory, 'disk');
     mkdirSync(disk, { recursive: true });
     const args = ['registry', 'serve', '--address', `127.0.0.1:${port}`, '--disk', disk];
-    const daemon = cluster.plane.startDaemon('registry', {
+    const daemon = keeper.startDaemon('registry', {
       program: kubernetesTool('crane'),
       args,
     });

@@ -52,7 +52,7 @@ async function publish(cluster: TestNode): Promise<TestRegistry> {
   const { kubeScheduler, redis } = chartImages();
   const images = [`${kubeScheduler}:v${KUBERNETES_VERSION}`, redis];
   await cluster.forget(images);
-  const registry = await TestRegistry.start(cluster);
+  const registry = await TestRegistry.start(cluster.plane);
   for (const image of images) await registry.mirror(image, image);
   await registry.mirror(await buildPython(), PYTHON);
   return registry;

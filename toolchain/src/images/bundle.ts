@@ -1,6 +1,6 @@
 import { cpSync, existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { REPOSITORY } from '../repository.js';
 
 /** Workspaces whose modules load files of their package by relative path. */
@@ -27,12 +27,27 @@ export async function bundle(
   entries: Readonly<Record<string, string>>,
   directory: string,
 ): Promise<void> {
-  const entryPoints = Object.fromEntries(
-    Object.entries(entries).map(([name, module]) => [name, path.join(REPOSITORY, module)]),
+  await build(optionsFor(entries, directory));
+  for (const files of FILES.filter((one) => existsSync(path.join(REPOSITORY, one)))) {
+    cpSync(path.join(REPOSITORY, files), path.join(directory, files), { recursive: true });
+  }
+}
+
+/** Directories of the npm packages whose code is in the bundle of a module. */
+export async function bundledDirectories(module: string): Promise<string[]> {
+  const options = optionsFor({ bundle: module }, REPOSITORY);
+  const { metafile } = await build({ ...options, write: false, metafile: true });
+  const directories = Object.keys(metafile.inputs).flatMap(
+    (file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? [],
   );
-  await build({
-    entryPoints,
-    outdir: directory,
+  return [...new Set(directories)].sort();
+}
+
+function optionsFor(entries: Readonly<Record<string, string>>, outdir: string): BuildOptions {
+  return {
+    absWorkingDir: REPOSITORY,
+    entryPoints: { ...entries },
+    outdir,
     bundle: true,
     platform: 'node',
     format: 'esm',
@@ -43,10 +58,7 @@ export async function bundle(
     logLevel: 'error',
     banner: { js: BANNER },
     plugins: [ownDirectories],
-  });
-  for (const files of FILES.filter((one) => existsSync(path.join(REPOSITORY, one)))) {
-    cpSync(path.join(REPOSITORY, files), path.join(directory, files), { recursive: true });
-  }
+  };
 }
 
 /** Defines `require` for CommonJS modules in the bundle, because an ES module has none. */

@@ -7,6 +7,18 @@ import { REPOSITORY } from '../repository.js';
 import { bundle } from './bundle.js';
 
 const PROGRAMS = 'usr/lib/nvidia-virtual';
+/** Commands of each image, with the package that has the code. */
+export const COMMANDS = {
+  node: {
+    'gpu-proxy': 'gpu-proxy',
+    'nvidia-virtual-device-plugin': 'device-plugin',
+  },
+  control: {
+    'nvidia-virtual-scheduler-ext': 'scheduler-ext',
+    'nvidia-virtual-release-hooks': 'release-hooks',
+    'nvidia-virtual-usage-api': 'usage-api',
+  },
+} as const;
 /** Content of /opt/nvidia-virtual, which is installed on the node. */
 const INSTALLED = {
   'interposer/libcuda.so.1': 'lib/libcuda.so.1',
@@ -36,7 +48,7 @@ export interface NativeBuilds {
 
 /** Creates the build context for `images/NAME/Dockerfile` and returns its directory. */
 export async function makeContext(
-  name: 'node' | 'control',
+  name: keyof typeof COMMANDS,
   directory: string,
   builds: NativeBuilds,
 ): Promise<string> {
@@ -44,19 +56,8 @@ export async function makeContext(
   const root = path.join(context, 'rootfs');
   rmSync(context, { recursive: true, force: true });
   mkdirSync(path.join(root, PROGRAMS), { recursive: true });
-  if (name === 'node') {
-    await addCommands(root, {
-      'gpu-proxy': 'gpu-proxy',
-      'nvidia-virtual-device-plugin': 'device-plugin',
-    });
-    await copyNativeParts(path.join(root, 'opt/nvidia-virtual'), builds);
-  } else {
-    await addCommands(root, {
-      'nvidia-virtual-scheduler-ext': 'scheduler-ext',
-      'nvidia-virtual-release-hooks': 'release-hooks',
-      'nvidia-virtual-usage-api': 'usage-api',
-    });
-  }
+  await addCommands(root, COMMANDS[name]);
+  if (name === 'node') await copyNativeParts(path.join(root, 'opt/nvidia-virtual'), builds);
   cpSync(path.join(REPOSITORY, 'LICENSE'), path.join(root, 'usr/share/doc/nvidia-virtual/LICENSE'));
   return context;
 }
