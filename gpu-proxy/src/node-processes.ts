@@ -94,6 +94,7 @@ export class NodeProcesses {
     if (!this.#arbiter) return;
     this.#arbiter.window = settings.window;
     this.#arbiter.overrunLimit = settings.overrunLimit;
+    this.#arbiter.guaranteedShare = settings.guaranteedShare;
   }
 
   allocationCreated(specification: AllocationSpecification): void {
@@ -216,11 +217,11 @@ export class NodeProcesses {
 
   #startArbiter(): Arbiter {
     const { installation, launcher, logger } = this.#options.host;
-    const { window, overrunLimit } = this.#settings;
+    const { window, overrunLimit, guaranteedShare } = this.#settings;
     return new Arbiter({
       command: (args) => launcher.command(installation.arbiter, args, 'node service'),
       socket: this.#options.state.arbiterSocket,
-      ...{ logger, window, overrunLimit },
+      ...{ logger, window, overrunLimit, guaranteedShare },
       restarted: () => this.#options.arbiterRestarted(),
       table: () => this.#arbiterTable(),
     });

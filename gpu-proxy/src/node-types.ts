@@ -17,6 +17,8 @@ export interface NodeSettings {
   readonly window: number;
   /** Microseconds that work may overrun its window while others wait; 0: no limit. */
   readonly overrunLimit: number;
+  /** Percent of its share that an allocation keeps beside higher priorities. */
+  readonly guaranteedShare: number;
   /** Managed memory moves to the GPU; programs get userfaultfd for that. */
   readonly movesManaged: boolean;
   /** User ids of workers, one for each allocation; by default the node's user. */

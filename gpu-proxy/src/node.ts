@@ -16,7 +16,7 @@ import type { AllocationHost, LastFigures } from './allocations/allocation-host.
 import { AllocationRegistry } from './allocations/allocation-registry.js';
 import { Closer } from './allocations/closer.js';
 import { concurrentUser, freeUser } from './allocations/worker-users.js';
-import { DEFAULT_WINDOW } from './configuration/schema.js';
+import { DEFAULT_GUARANTEED_SHARE, DEFAULT_WINDOW } from './configuration/schema.js';
 import type { Backend } from './gpus/backend.js';
 import type { NvmlReading } from './gpus/nvml-monitor.js';
 import { Addon } from './host/addon.js';
@@ -83,6 +83,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       limits: DEFAULT_LIMITS,
       window: DEFAULT_WINDOW,
       overrunLimit: 0,
+      guaranteedShare: DEFAULT_GUARANTEED_SHARE,
       movesManaged: false,
       warmWorkers: () => 0,
       ...options.settings,

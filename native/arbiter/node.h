@@ -31,6 +31,8 @@ class Node {
   /// Maximum time that work may run on after its turn while others want the GPU. Then its sessions
   /// are told to end. 0: no limit.
   void setOverrunLimit(Time limit) { schedule_.setOverrunLimit(limit); }
+  /// Percent of its share that an allocation keeps beside higher priorities.
+  void setGuarantee(int percent) { schedule_.setGuarantee(percent); }
   void put(const std::string& id, const Terms& terms, Time now);
   /// False if the allocation does not exist.
   bool setLatency(const std::string& id, bool low, Time now);

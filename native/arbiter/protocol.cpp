@@ -108,6 +108,11 @@ std::string readOverrun(const Words& words, Command& command) {
          std::to_string(kMostOverrun) + " seconds";
 }
 
+std::string readGuarantee(const Words& words, Command& command) {
+  if (number(words[1], 0, 100, command.percent)) return "";
+  return quoted(words[1]) + " is not a guarantee: give 0 (none) to 100 percent";
+}
+
 std::string readNothing(const Words&, Command&) { return ""; }
 
 struct Form {
@@ -129,6 +134,7 @@ constexpr Form kForms[] = {
     {"remove", Command::Kind::remove, 2, "remove ID", readRemove},
     {"window", Command::Kind::window, 2, "window MICROSECONDS", readWindow},
     {"overrun", Command::Kind::overrun, 2, "overrun SECONDS", readOverrun},
+    {"guarantee", Command::Kind::guarantee, 2, "guarantee PERCENT", readGuarantee},
     {"figures", Command::Kind::figures, 1, "figures", readNothing},
 };
 
@@ -146,7 +152,7 @@ std::string parse(std::string_view line, Command& command) {
   }
   return quoted(words[0]) +
          " is not a command; the commands are begin, commit, allocation, latency, worker, gone, "
-         "remove, window, overrun and figures";
+         "remove, window, overrun, guarantee and figures";
 }
 
 }  // namespace arbiter

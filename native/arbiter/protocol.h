@@ -29,6 +29,7 @@ struct Command {
     remove,
     window,
     overrun,
+    guarantee,
     figures
   };
   Kind kind = Kind::figures;
@@ -36,6 +37,7 @@ struct Command {
   pid_t pid = 0;
   std::int64_t microseconds = 0;  ///< of a window
   std::int64_t seconds = 0;       ///< of an overrun; 0: no limit
+  int percent = 0;                ///< of the guarantee
   Terms terms;
 };
 

@@ -91,11 +91,12 @@ void Schedule::used(const std::string& id, Time used, Time now) {
 std::vector<Order> Schedule::advance(Time now) {
   settle(now);
   endStages(now);
+  rank(now);
   compete();
   for (auto& [id, a] : allocations_) {
     if (a.stage == Stage::window) shorten(a);
     if ((a.stage == Stage::window || a.stage == Stage::open) && mustYield(a, now)) continue;
-    if (a.stage == Stage::window && now >= a.end) renew(a, now);
+    if (a.stage == Stage::window && now >= a.end) renew(a, isDue(a), now);
   }
   grantAll(now);
   compete();
@@ -105,7 +106,7 @@ std::vector<Order> Schedule::advance(Time now) {
     a.stage = Stage::open;
     a.uncounted = now;
   }
-  std::vector<Order> orders = tell(now);
+  std::vector<Order> orders = tell();
   deadline_ = kNever;
   for (const auto& [id, a] : allocations_) deadline_ = std::min(deadline_, nextChange(a, now));
   return orders;
@@ -142,9 +143,10 @@ bool Schedule::mayWaitForItself(const Allocation& a) const {
          settled_ - a.closed >= (a.gpus.size() > 1 ? timing_.parted : timing_.stuck) << a.inVain;
 }
 
-/// The order of turns: priority, then mayWaitForItself(), then least virtual time by level, then
-/// longest wait.
+/// The order of turns: the guarantee beside higher priorities, priority, then mayWaitForItself(),
+/// then least virtual time by level, then longest wait.
 bool Schedule::before(const Allocation& a, const Allocation& b) const {
+  if (const bool due = isDue(a); due != isDue(b)) return due;
   if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
   if (const bool parted = mayWaitForItself(a); parted != mayWaitForItself(b)) return parted;
   const Time levelA = levelOf(a), levelB = levelOf(b);
@@ -158,11 +160,11 @@ bool Schedule::mustYield(Allocation& holder, Time now) {
     return close(holder, false, now), true;
   for (const auto& [id, other] : allocations_) {
     if (&other == &holder || !waits(other) || !overlaps(holder, other)) continue;
-    const bool urgent = other.terms.priority > holder.terms.priority;
+    const bool urgent = other.terms.priority > holder.terms.priority && !isGuaranteed(holder, now);
     if (holder.stage == Stage::open && other.terms.priority < holder.terms.priority) {
       // The holder has priority, so it keeps its grant; from now on it is measured.
       holder.stage = Stage::window;
-      renew(holder, now);
+      renew(holder, false, now);
     }
     const bool over = now >= holder.end && before(other, holder) && !keptForRecords(holder, now);
     if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none)
@@ -183,8 +185,10 @@ bool Schedule::keptForRecords(Allocation& holder, Time now) const {
 }
 
 /// Starts the holder's next window without a pause, because no other allocation precedes it.
-void Schedule::renew(Allocation& holder, Time now) {
-  holder.end = now + std::min(windowOf(holder), tokensLast(holder));
+void Schedule::renew(Allocation& holder, bool due, Time now) {
+  holder.guaranteed = due;
+  const Time window = due ? guaranteedWindowOf(holder) : windowOf(holder);
+  holder.end = now + std::min(window, tokensLast(holder));
   holder.leastEnd = std::min(holder.end, now + leastWindowOf(holder));
   holder.pauseFrom = now + std::min(untilPause(holder), kNever / 2);
   holder.extended = false;
@@ -212,16 +216,17 @@ void Schedule::close(Allocation& holder, bool urgent, Time now) {
 }
 
 /// Puts an idle allocation on standby if only lower priorities want its GPUs: they must yield
-/// without a drain anyway. So it need not ask first, which takes 0.17 ms (H200's host), more than a
-/// context switch.
+/// without a drain anyway, except in a guaranteed window. So it need not ask first, which takes
+/// 0.17 ms (H200's host), more than a context switch.
 void Schedule::standBy(Allocation& a, Time now) {
   const bool idle = a.demand == Demand::none &&
                     (a.stage == Stage::closed || a.stage == Stage::standby) && hasTokens(a);
   bool lower = a.stage == Stage::standby, others = false, held = false;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || (!holds(other) && !waits(other))) continue;
-    (other.terms.priority < a.terms.priority ? lower : others) = true;
-    held = held || (other.terms.priority >= a.terms.priority && holds(other));
+    const bool yields = other.terms.priority < a.terms.priority && !isGuaranteed(other, now);
+    (yields ? lower : others) = true;
+    held = held || (!yields && holds(other));
   }
   if (idle && lower && !others) {
     a.stage = Stage::standby;
@@ -273,10 +278,11 @@ bool Schedule::tryGrant(Allocation& a, Time now) {
 
 void Schedule::grant(Allocation& a, Time until, Time now) {
   if (a.stage == Stage::overrunning) learnDrain(a, false, now);
+  const bool due = isDue(a);
   a.stage = Stage::window;
   a.contexts = 1;
   a.demand = Demand::busy;
-  renew(a, now);
+  renew(a, due, now);
   a.end = std::min(a.end, until);
   for (Gpu* gpu : a.gpus) gpu->holder = &a;
 }
@@ -296,13 +302,8 @@ bool Schedule::contended(const Allocation& a, Time now) const {
   });
 }
 
-Time Schedule::queueOf(const Allocation& a, Time now) const {
-  const bool higher = std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
-    const Allocation& other = entry.second;
-    return other.terms.priority > a.terms.priority && overlaps(a, other) &&
-           hadDemand(other, timing_.contentionByHigher, now);
-  });
-  return higher ? timing_.queueBesideHigher : timing_.queue;
+Time Schedule::queueOf(const Allocation& a) const {
+  return a.outranked ? timing_.queueBesideHigher : timing_.queue;
 }
 
 Time Schedule::expected(const std::string& id) const {
@@ -343,6 +344,7 @@ Reservation Schedule::reservation(const std::string& id) const {
   const auto found = allocations_.find(id);
   if (found == allocations_.end()) return {};
   const Allocation& a = found->second;
+  if (isGuaranteed(a, settled_)) return {};
   Reservation first;
   Time left = 0;
   for (const auto& [otherId, other] : allocations_) {
@@ -412,14 +414,14 @@ TimeUse Schedule::use(const std::string& id) const {
   return found == allocations_.end() ? TimeUse{} : found->second.use;
 }
 
-std::vector<Order> Schedule::tell(Time now) {
+std::vector<Order> Schedule::tell() {
   std::vector<Order> orders;
   for (auto& [id, a] : allocations_) {
     const bool standby = a.stage == Stage::standby;
     const Grant grant = a.stage == Stage::open                ? Grant::open
                         : a.stage == Stage::window || standby ? Grant::window
                                                               : Grant::closed;
-    const Order order{id, grant, queueOf(a, now), standby};
+    const Order order{id, grant, queueOf(a), standby};
     if (order == a.told) continue;
     a.told = order;
     orders.push_back(order);
@@ -439,6 +441,7 @@ Time Schedule::nextChange(const Allocation& a, Time now) const {
   }
   if (a.stage != Stage::window) return next;
   if (limited(a)) next = std::min(next, now + std::max<Time>(tokensLast(a), 1));
+  if (isGuaranteed(a, now)) next = std::min(next, a.end);
   bool forever = false;
   Time alone = now;
   for (const auto& [id, other] : allocations_) {

@@ -50,9 +50,13 @@ struct Timing {
   Time fixedPeriod = 100 * kMillisecond;  ///< period of a fixed share
   Time level = kMillisecond;        ///< of its own time: allocations that differ by less take turns
   Time credit = 10 * kMillisecond;  ///< of its own time, which it may be owed after a pause
-  Time recordPair = kMillisecond;   ///< maximum gap of two timed events that belong together
-  Time overrunLimit = 0;      ///< maximum overrun beside others that want the GPU; 0: no limit
-  Time stuck = 10 * kSecond;  ///< like `parted`, on one GPU
+  /// percent of its share that an allocation keeps beside higher priorities
+  int guarantee = 50;
+  /// time of that guarantee for which an allocation that had more than it can wait
+  Time guaranteePeriod = 100 * kMillisecond;
+  Time recordPair = kMillisecond;  ///< maximum gap of two timed events that belong together
+  Time overrunLimit = 0;           ///< maximum overrun beside others that want the GPU; 0: no limit
+  Time stuck = 10 * kSecond;       ///< like `parted`, on one GPU
   /// time that the arbiter stays awake for a drain: the queued work and a margin
   Time handover = 2'200 * kMicrosecond;
   /// time from the end of a higher priority's work until others are let in
@@ -109,6 +113,8 @@ class Schedule {
   /// Sets the window at priority 0, for future grants.
   void setWindow(Time window) { timing_.window = window; }
   void setOverrunLimit(Time limit) { timing_.overrunLimit = limit; }
+  /// Sets the percentage of its share that an allocation keeps beside higher priorities.
+  void setGuarantee(int percent) { timing_.guarantee = percent; }
   /// Creates an allocation, or changes its terms.
   void put(const std::string& id, const Terms& terms, Time now);
   void remove(const std::string& id, Time now);
@@ -157,6 +163,7 @@ class Schedule {
   struct Allocation;
   struct Gpu {
     unsigned users = 0;  ///< number of allocations on it
+    int weights = 0;     ///< sum of the competitors' weights
     int occupants = 0;   ///< number of contexts whose work may be running there
     Time clock = 0;      ///< minimum virtual time of the competitors; never decreases
     Time base = 0;       ///< minimum virtual time of those that wait
@@ -181,20 +188,23 @@ class Schedule {
     Stage stage = Stage::closed;
     Demand demand = Demand::none;
     bool competes = false;
-    bool extended = false;  ///< the window was already extended for a pair of events
-    Time since = 0;         ///< start of waiting; for a holder, of waiting for the next window
-    Time closed = 0;        ///< when its gate last closed
-    Time end = 0;           ///< end of the window, or of the drain timeout
-    int contexts = 1;       ///< contexts with running work
-    Time overrun = 0;       ///< time since its gate closed during which others wanted its GPUs
-    Time leastEnd = 0;      ///< end of the window if a tenant that pauses waits
-    Time pauseFrom = 0;     ///< from then on the window ends at a pause, if another waits
-    Time uncounted = 0;     ///< start of the time behind its open gate that is not counted yet
+    bool outranked = false;   ///< a higher priority wants its GPUs, or did recently
+    bool guaranteed = false;  ///< a higher priority does not end this window
+    bool extended = false;    ///< the window was already extended for a pair of events
+    Time since = 0;           ///< start of waiting; for a holder, of waiting for the next window
+    Time closed = 0;          ///< when its gate last closed
+    Time end = 0;             ///< end of the window, or of the drain timeout
+    int contexts = 1;         ///< contexts with running work
+    Time overrun = 0;         ///< time since its gate closed during which others wanted its GPUs
+    Time leastEnd = 0;        ///< end of the window if a tenant that pauses waits
+    Time pauseFrom = 0;       ///< from then on the window ends at a pause, if another waits
+    Time uncounted = 0;       ///< start of the time behind its open gate that is not counted yet
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains that timed out, minus those since that did not
     int steady = 0;   ///< windows without a pause, minus twice those with one; bounded
     Time tokens = 0;  ///< of a fixed share: time left to use
+    Time owed = 0;    ///< of its guarantee beside higher priorities; negative: it had more
     Rhythm rhythm;
     TimeUse use;
     Order told;
@@ -223,22 +233,29 @@ class Schedule {
   static Time endOf(const Allocation& a);
   Time levelOf(const Allocation& a) const;
   bool mayWaitForItself(const Allocation& a) const;
+  Time guaranteeOf(const Allocation& a, Time time) const;
+  Time guaranteedWindowOf(const Allocation& a) const;
+  bool isDue(const Allocation& a) const;
+  static bool isGuaranteed(const Allocation& a, Time now);
   bool before(const Allocation& a, const Allocation& b) const;
   static Time byWeight(const Allocation& a, Time time);
   bool hadDemand(const Allocation& a, Time within, Time now) const;
   bool contended(const Allocation& a, Time now) const;
-  Time queueOf(const Allocation& a, Time now) const;
+  Time queueOf(const Allocation& a) const;
 
   void attach(Allocation& a);
   void detach(Allocation& a);
   void settle(Time now);
   void charge(Allocation& a, Time passed);
   void refill(Allocation& a, Time passed);
+  void owe(Allocation& a, Time passed) const;
+  void repay(Allocation& a, Time used) const;
   void endStages(Time now);
+  void rank(Time now);
   void compete();
   bool mustYield(Allocation& holder, Time now);
   bool keptForRecords(Allocation& holder, Time now) const;
-  void renew(Allocation& holder, Time now);
+  void renew(Allocation& holder, bool due, Time now);
   void shorten(Allocation& holder);
   void close(Allocation& holder, bool urgent, Time now);
   void learnDrain(Allocation& a, bool ended, Time now);
@@ -248,7 +265,7 @@ class Schedule {
   void grantAll(Time now);
   bool tryGrant(Allocation& a, Time now);
   void grant(Allocation& a, Time until, Time now);
-  std::vector<Order> tell(Time now);
+  std::vector<Order> tell();
   Time nextChange(const Allocation& a, Time now) const;
   Allocation* find(const std::string& id);
 

@@ -34,6 +34,7 @@ void Schedule::settle(Time now) {
     if (occupies(a) && a.stage != Stage::open) charge(a, passed);
     if (isInTheWay(a)) a.overrun += passed;
     if (limited(a)) refill(a, passed);
+    if (a.outranked) owe(a, passed);
     if (a.demand == Demand::waiting) a.use.waited += passed;
     if (a.demand != Demand::none) a.lastDemand = now;
   }
@@ -53,7 +54,43 @@ void Schedule::charge(Allocation& a, Time passed) {
   const Time mean = sum / static_cast<Time>(a.gpus.size());
   (a.stage == Stage::window ? a.use.granted : a.use.overrun) += mean;
   if (limited(a)) a.tokens -= mean;
+  if (a.outranked) repay(a, mean);
 }
+
+/// The part of `time` that it keeps beside higher priorities. Its share is its weight in percent,
+/// or less if the weights of all competitors exceed 100.
+Time Schedule::guaranteeOf(const Allocation& a, Time time) const {
+  int weights = kPercent;
+  for (const Gpu* gpu : a.gpus) weights = std::max(weights, gpu->weights);
+  return time * a.terms.weight * timing_.guarantee / (weights * kPercent);
+}
+
+/// No longer than a window at priority 0: a lower priority must not delay higher ones for longer.
+Time Schedule::guaranteedWindowOf(const Allocation& a) const {
+  return std::min(leastWindowOf(a), timing_.window);
+}
+
+/// While it wants a GPU, it is owed its guarantee. Two windows are enough to catch up.
+void Schedule::owe(Allocation& a, Time passed) const {
+  if (a.demand == Demand::none) return;
+  a.owed = std::min(a.owed + guaranteeOf(a, passed), 2 * guaranteedWindowOf(a));
+}
+
+/// What it gets while higher priorities pause counts for a limited time. What it took from them
+/// counts until it is paid back.
+void Schedule::repay(Allocation& a, Time used) const {
+  const bool left = a.stage == Stage::window && !a.guaranteed;
+  const Time least = left ? std::min(a.owed, -guaranteeOf(a, timing_.guaranteePeriod)) : -kNever;
+  a.owed = std::max(a.owed - used, least);
+}
+
+/// Whether it precedes higher priorities: it is owed a window, or its work waits for more of it.
+bool Schedule::isDue(const Allocation& a) const {
+  return a.outranked && timing_.guarantee > 0 &&
+         (a.owed >= guaranteedWindowOf(a) || mayWaitForItself(a));
+}
+
+bool Schedule::isGuaranteed(const Allocation& a, Time now) { return a.guaranteed && now < a.end; }
 
 void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
   if (ended && now - a.closed <= timing_.drain)
@@ -167,6 +204,18 @@ Time Schedule::levelOf(const Allocation& a) const {
   return ahead / byWeight(a, timing_.level);
 }
 
+/// Notes which allocations have a higher priority beside them. Without one, nothing is owed.
+void Schedule::rank(Time now) {
+  for (auto& [id, a] : allocations_) {
+    a.outranked = std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+      const Allocation& other = entry.second;
+      return other.terms.priority > a.terms.priority && overlaps(a, other) &&
+             hadDemand(other, timing_.contentionByHigher, now);
+    });
+    if (!a.outranked) a.owed = 0;
+  }
+}
+
 /// An allocation that begins to compete starts near the minimum virtual time, so idle time is not
 /// saved up. A small credit remains, so that a short pause does not lose the turn.
 void Schedule::compete() {
@@ -179,9 +228,11 @@ void Schedule::compete() {
   }
   for (auto& [name, gpu] : gpus_) {
     Time least = kNever, waiting = kNever;
+    gpu.weights = 0;
     for (const auto& [id, a] : allocations_) {
       for (std::size_t i = 0; a.competes && i < a.gpus.size(); ++i) {
         if (a.gpus[i] != &gpu) continue;
+        gpu.weights += a.terms.weight;
         least = std::min(least, a.served[i]);
         if (waits(a)) waiting = std::min(waiting, a.served[i]);
       }

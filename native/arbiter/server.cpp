@@ -225,6 +225,7 @@ std::string Server::apply(Connection& connection, const Command& command, Time n
       return connection.staged.reset(), "";
     case Command::Kind::window: return node_.setWindow(command.microseconds * kMicrosecond), "";
     case Command::Kind::overrun: return node_.setOverrunLimit(command.seconds * kSecond), "";
+    case Command::Kind::guarantee: return node_.setGuarantee(command.percent), "";
     case Command::Kind::figures: return sayFigures(connection, now), "";
     default: break;
   }

@@ -116,14 +116,14 @@ async function limited(scene: Scene): Promise<void> {
   scene.tally.judge('20 fixed, alone', excesses(await look(scene, wishes, LOOK_NS / 4), wishes));
 }
 
-/** A higher priority goes first; the lower one gets the rest. */
+/** A higher priority goes first; the lower one keeps half of its share, and gets the rest. */
 async function outranked(scene: Scene): Promise<void> {
   const wishes = [
     { sharePercent: 10, priority: 10 },
     { sharePercent: 90, priority: 0 },
   ];
   const name = '10:90, the first of higher priority';
-  await divided(scene, wishes, { aims: [100, 0], name });
+  await divided(scene, wishes, { aims: [55, 45], name });
   const { times } = await look(scene, [
     { sharePercent: 10, priority: 10, load: 'request' },
     { sharePercent: 90, priority: 0 },

@@ -72,6 +72,13 @@ export const NODE_OPTIONS = {
     default: '0s',
     reloadable: true,
   }),
+  guaranteedShare: option(wholeNumber(0, 100), {
+    help:
+      'percent of its share of the time that an allocation keeps beside higher priorities that ' +
+      'never pause; 0: nothing',
+    default: '50',
+    reloadable: true,
+  }),
   managedMemory: option(choice('pinned', 'moves'), {
     help:
       'managed memory stays in host memory, or moves to the GPU and back; for that, programs get ' +
@@ -144,4 +151,7 @@ export const NODE_OPTIONS = {
 export type Configuration = Values<typeof NODE_OPTIONS>;
 
 /** Microseconds. */
-export const { window: DEFAULT_WINDOW } = loadFlags(NODE_OPTIONS, {});
+export const { window: DEFAULT_WINDOW, guaranteedShare: DEFAULT_GUARANTEED_SHARE } = loadFlags(
+  NODE_OPTIONS,
+  {},
+);

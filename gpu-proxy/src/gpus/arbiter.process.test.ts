@@ -57,6 +57,7 @@ function start(): Arbiter {
     logger,
     window: 5000,
     overrunLimit: 0,
+    guaranteedShare: 50,
     restarted: () => restarts++,
     table: () => table,
   });
@@ -139,6 +140,20 @@ test('the overrun limit is sent, and again when it changes', async () => {
   );
 });
 
+test('the guaranteed share is sent, and again when it changes', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  arbiter.guaranteedShare = 0;
+  await arbiter.refresh();
+  expect(log).toEqual([]);
+  arbiter.guaranteedShare = 101;
+  await arbiter.refresh();
+  expect(log[0]?.['msg']).toBe(
+    'The arbiter of GPU time refused a line: "101" is not a guarantee: give 0 (none) to 100 ' +
+      'percent.',
+  );
+});
+
 test('an invalid window is logged with the error of the arbiter', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
@@ -176,6 +191,7 @@ test('an arbiter that cannot start is logged with the reason', async () => {
     logger,
     window: 5000,
     overrunLimit: 0,
+    guaranteedShare: 50,
     table: () => table,
   });
   arbiters.push(arbiter);

@@ -26,6 +26,8 @@ interface ArbiterOptions {
    * no limit.
    */
   readonly overrunLimit: number;
+  /** Percent of its share that an allocation keeps beside higher priorities. */
+  readonly guaranteedShare: number;
   /** Called when a lost arbiter is restarted. */
   restarted?(): void;
   /** Returns the current state, sent after each connect. */
@@ -54,6 +56,7 @@ export class Arbiter {
   #waiting: (() => void)[] = [];
   #window: number;
   #overrunLimit: number;
+  #guaranteedShare: number;
   #heartbeat: NodeJS.Timeout | undefined;
   /** Heartbeats since the last answer. */
   #missed = 0;
@@ -65,6 +68,7 @@ export class Arbiter {
     this.#options = options;
     this.#window = options.window;
     this.#overrunLimit = options.overrunLimit;
+    this.#guaranteedShare = options.guaranteedShare;
     this.#connect();
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
   }
@@ -93,6 +97,12 @@ export class Arbiter {
     if (microseconds === this.#overrunLimit) return;
     this.#overrunLimit = microseconds;
     this.#sayOverrunLimit();
+  }
+
+  set guaranteedShare(percent: number) {
+    if (percent === this.#guaranteedShare) return;
+    this.#guaranteedShare = percent;
+    this.#sayGuarantee();
   }
 
   put(specification: AllocationSpecification): void {
@@ -227,6 +237,7 @@ export class Arbiter {
     this.#say('control 1');
     this.#sayWindow();
     this.#sayOverrunLimit();
+    this.#sayGuarantee();
     this.#say('begin');
     for (const specification of allocations) this.#sayAllocation(specification);
     for (const { pid, allocation } of workers) this.#say(workerLine(pid, allocation));
@@ -246,6 +257,10 @@ export class Arbiter {
 
   #sayOverrunLimit(): void {
     this.#say(`overrun ${Math.ceil(this.#overrunLimit / 1_000_000)}`);
+  }
+
+  #sayGuarantee(): void {
+    this.#say(`guarantee ${this.#guaranteedShare}`);
   }
 
   /** A lost line is no problem: each connection begins with the complete table. */

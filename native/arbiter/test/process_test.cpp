@@ -89,6 +89,8 @@ TEST_CASE("a wrong command is answered with a sentence") {
   CHECK(answer("window 499") == "error \"499\" is not a window: give 500 to 100000 microseconds");
   CHECK(answer("overrun 86401") ==
         "error \"86401\" is not a limit of an overrun: give 0 (none) to 86400 seconds");
+  CHECK(answer("guarantee 101") ==
+        "error \"101\" is not a guarantee: give 0 (none) to 100 percent");
   CHECK(answer("commit") == "error \"commit\" without \"begin\"");
   CHECK(answer("begin\nlatency a low") == "error there is no allocation a in this table");
   CHECK(answer("begin\nworker 1 a") == "error there is no allocation a in this table");

@@ -148,14 +148,111 @@ TEST_CASE("work of higher priority does not wait") {
         near(16, 2));
   CHECK(worked(simulation) > kPlayed * 90 / 100);
 
-  // A tenant of higher priority that never stops leaves nothing, unless its share is fixed.
-  Simulation greedy({batch("high", terms(30, Policy::burst, 1)), batch("low", terms(70))});
-  greedy.run(kPlayed);
-  CHECK(greedy.share("low") < 2);
   Simulation bounded({batch("high", terms(30, Policy::fixed, 1)), batch("low", terms(70))});
   bounded.run(kPlayed);
   CHECK(bounded.share("high") == near(30));
   CHECK(bounded.share("low") == near(70));
+}
+
+/// Percent of the time of each tenant, where the first outranks the others and never pauses.
+std::vector<double> besideGreedy(const std::vector<int>& weights, int guarantee,
+                                 Time kernel = 200 * kMicrosecond) {
+  std::vector<Tenant> tenants;
+  for (const int weight : weights) {
+    const int priority = tenants.empty() ? 10 : 0;
+    tenants.push_back(
+        batch(std::to_string(tenants.size()), terms(weight, Policy::burst, priority)));
+    if (priority == 0) tenants.back().kernel = kernel;
+  }
+  Simulation simulation(std::move(tenants), {.guarantee = guarantee});
+  simulation.run(10 * kSecond);
+  std::vector<double> shares;
+  for (const Tenant& t : simulation.tenants) shares.push_back(simulation.share(t.id));
+  return shares;
+}
+
+TEST_CASE("a higher priority that never pauses leaves lower ones half of their shares") {
+  CHECK(besideGreedy({30, 70}, 50)[0] == near(65));
+  CHECK(besideGreedy({30, 70}, 50)[1] == near(35));
+  CHECK(besideGreedy({90, 10}, 50)[1] == near(5, 1));
+  CHECK(besideGreedy({99, 1}, 50)[1] == near(0.5, 0.3));
+  const std::vector<double> three = besideGreedy({20, 20, 60}, 50);
+  CHECK(three[1] == near(10));
+  CHECK(three[2] == near(30));
+  // Where the shares exceed the GPU, each is a part of their sum.
+  CHECK(besideGreedy({100, 100, 100}, 50)[1] == near(16.7));
+  // Longer kernels get no more. A kernel beside another tenant's counts by half.
+  for (const Time kernel : {2 * kMillisecond, 20 * kMillisecond, 300 * kMillisecond})
+    CHECK(besideGreedy({90, 10}, 50, kernel)[1] == near(5, 1.5));
+}
+
+TEST_CASE("the guaranteed part of lower shares is a setting") {
+  CHECK(besideGreedy({30, 70}, 0)[1] < 2);
+  CHECK(besideGreedy({30, 70}, 20)[1] == near(14));
+  CHECK(besideGreedy({30, 70}, 100)[1] == near(70, 4));
+}
+
+TEST_CASE("a guarantee holds between three priorities") {
+  Simulation simulation({batch("high", terms(20, Policy::burst, 20)),
+                         batch("middle", terms(40, Policy::burst, 10)), batch("low", terms(40))});
+  simulation.run(10 * kSecond);
+  CHECK(simulation.share("high") == near(60));
+  CHECK(simulation.share("middle") == near(20));
+  CHECK(simulation.share("low") == near(20));
+}
+
+// In a burst of the higher one, the lower one waits for its guarantee and what it had beyond that.
+TEST_CASE("time that a higher priority leaves counts toward the guarantee") {
+  for (const int weight : {50, 90}) {
+    Simulation simulation(
+        {decoder("high", terms(100 - weight, Policy::burst, 10)), batch("low", terms(weight))});
+    simulation["high"].kernel = 5 * kMillisecond;
+    simulation["high"].think = 10 * kMillisecond;
+    simulation.run(kSecond);
+    simulation["high"].longestWait = simulation["high"].longestRound = 0;
+    simulation.run(kPlayed);
+    CHECK(simulation["high"].longestWait == 0);
+    CHECK(simulation["high"].longestRound <= 6 * kMillisecond);
+  }
+}
+
+TEST_CASE("a guaranteed window delays a higher priority by its length at most") {
+  for (const int priority : {0, -100}) {
+    Simulation simulation({batch("high", terms(50, Policy::burst, 10)),
+                           batch("low", terms(50, Policy::burst, priority), 50 * kMicrosecond)});
+    simulation.run(100 * kMillisecond);
+    simulation["high"].longestWait = 0;  // its first work finds a neighbour without a limit
+    simulation.run(kPlayed);
+    CHECK(simulation.share("low") == near(25));
+    const Time own = Timing{}.queue + simulation["high"].kernel;  // its own drain
+    CHECK(simulation["high"].longestWait <= own + Timing{}.window + kStep);
+  }
+}
+
+// Its first work would run into the window.
+TEST_CASE("no tenant stands by during a guaranteed window") {
+  Schedule schedule;
+  schedule.put("high", terms(50, Policy::burst, 10), 0);
+  schedule.put("low", terms(50), 0);
+  Time now = 0;
+  schedule.setDemand("high", Demand::waiting, now);
+  schedule.advance(now);
+  schedule.setDemand("low", Demand::waiting, now);
+  while (schedule.order("low").grant == Grant::closed && now < kSecond) {
+    schedule.advance(now = std::min(now + kMillisecond, schedule.deadline()));
+  }
+  CHECK(schedule.order("high").grant == Grant::closed);
+  schedule.drained("high", Pace::unknown, now);
+  schedule.advance(now);
+  CHECK(!schedule.order("high").standby);
+  const Time end = now + Timing{}.window;
+  CHECK(schedule.deadline() == end);
+  schedule.setDemand("high", Demand::waiting, now);
+  CHECK(schedule.advance(now).empty());
+  schedule.setDemand("high", Demand::none, now);
+  schedule.advance(end);
+  CHECK(schedule.order("low").grant == Grant::window);
+  CHECK(schedule.order("high").standby);
 }
 
 TEST_CASE("an idle tenant of higher priority stands by") {

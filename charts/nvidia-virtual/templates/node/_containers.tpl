@@ -61,6 +61,8 @@
   value: {{ $node.window }}
 - name: NVIDIA_VIRTUAL_OVERRUN_LIMIT
   value: {{ $node.overrunLimit }}
+- name: NVIDIA_VIRTUAL_GUARANTEED_SHARE
+  value: {{ $node.guaranteedShare | quote }}
 - name: NVIDIA_VIRTUAL_MANAGED_MEMORY
   value: {{ $node.managedMemory }}
 - name: NVIDIA_VIRTUAL_WORKER_UIDS
