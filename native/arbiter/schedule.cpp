@@ -69,6 +69,7 @@ void Schedule::drained(const std::string& id, Pace pace, Time now) {
   learnDrain(*a, true, now);
   learnPace(*a, pace);
   a->stage = Stage::closed;
+  a->overrun = 0;
 }
 
 void Schedule::setContexts(const std::string& id, int contexts, Time now) {
@@ -105,6 +106,8 @@ std::vector<Order> Schedule::advance(Time now) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
     a.uncounted = now;
+    // Earlier work may have ended unseen, so later work has half of the limit at least.
+    a.overrun = std::min(a.overrun, timing_.overrunLimit / 2);
   }
   std::vector<Order> orders = tell();
   deadline_ = kNever;
@@ -130,7 +133,13 @@ bool Schedule::overlaps(const Allocation& a, const Allocation& b) {
 /// Whether it waits and may start once its GPUs are free.
 bool Schedule::waits(const Allocation& a) const {
   return a.demand == Demand::waiting && a.stage != Stage::window && a.stage != Stage::open &&
-         hasTokens(a);
+         hasTokens(a) && !isHeld(a);
+}
+
+/// Whether it gets no turn until its work has ended. Work that it adds in its turns would hide
+/// that earlier work does not end, so the second half of the limit passes without any.
+bool Schedule::isHeld(const Allocation& a) const {
+  return timing_.overrunLimit > 0 && a.overrun >= timing_.overrunLimit / 2 && isInTheWay(a);
 }
 
 /// Whether its running work may wait for work behind the gate, which its next turn would admit.
@@ -209,7 +218,6 @@ void Schedule::close(Allocation& holder, bool urgent, Time now) {
   holder.stage = Stage::draining;
   holder.closed = now;
   holder.contexts = 1;
-  holder.overrun = 0;
   holder.end = now + (urgent ? timing_.urgentDrain : patience(holder));
   holder.demand = Demand::none;
   holder.lastDemand = now;
@@ -234,7 +242,6 @@ void Schedule::standBy(Allocation& a, Time now) {
     a.stage = Stage::overrunning;  // it may have begun just now, so its end is not awaited
     a.closed = now;
     a.contexts = 1;
-    a.overrun = 0;
   }
 }
 
@@ -395,9 +402,10 @@ Time Schedule::overdue(const std::string& id) const {
   return limited && found->second.overrun >= timing_.overrunLimit ? found->second.overrun : 0;
 }
 
-/// Whether it overruns while another allocation uses its GPUs, or wants to.
+/// Whether it overruns while another allocation uses its GPUs, or wants to. In a turn that it gets
+/// meanwhile, it may still be the earlier work that runs.
 bool Schedule::isInTheWay(const Allocation& a) const {
-  return a.stage == Stage::overrunning &&
+  return (a.stage == Stage::overrunning || (a.stage == Stage::window && a.overrun > 0)) &&
          std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
            return &entry.second != &a && entry.second.demand != Demand::none &&
                   overlaps(a, entry.second);

@@ -195,10 +195,11 @@ class Schedule {
     Time closed = 0;          ///< when its gate last closed
     Time end = 0;             ///< end of the window, or of the drain timeout
     int contexts = 1;         ///< contexts with running work
-    Time overrun = 0;         ///< time since its gate closed during which others wanted its GPUs
-    Time leastEnd = 0;        ///< end of the window if a tenant that pauses waits
-    Time pauseFrom = 0;       ///< from then on the window ends at a pause, if another waits
-    Time uncounted = 0;       ///< start of the time behind its open gate that is not counted yet
+    /// time of its overrun beside others, since all of its work had last ended
+    Time overrun = 0;
+    Time leastEnd = 0;   ///< end of the window if a tenant that pauses waits
+    Time pauseFrom = 0;  ///< from then on the window ends at a pause, if another waits
+    Time uncounted = 0;  ///< start of the time behind its open gate that is not counted yet
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains that timed out, minus those since that did not
@@ -233,6 +234,7 @@ class Schedule {
   static Time endOf(const Allocation& a);
   Time levelOf(const Allocation& a) const;
   bool mayWaitForItself(const Allocation& a) const;
+  bool isHeld(const Allocation& a) const;
   Time guaranteeOf(const Allocation& a, Time time) const;
   Time guaranteedWindowOf(const Allocation& a) const;
   bool isDue(const Allocation& a) const;

@@ -174,6 +174,66 @@ TEST_CASE("an overrun beside other tenants is overdue after the limit") {
   CHECK(schedule.overdue("stubborn") == 0);
 }
 
+// Nor does it get around the limit with work that it adds in its turns.
+TEST_CASE("a kernel that never ends is overdue after the limit, whatever waits behind it") {
+  Simulation simulation({batch("stubborn", terms(75), 3600 * kSecond), batch("other", terms(25))});
+  simulation.schedule.setOverrunLimit(5 * kSecond);
+  simulation["other"].from = kMillisecond;
+  simulation.run(5 * kSecond);
+  CHECK(simulation.schedule.use("stubborn").windows > 1);
+  CHECK(simulation.schedule.overdue("stubborn") == 0);
+  simulation.run(100 * kMillisecond);
+  CHECK(simulation.schedule.overdue("stubborn") >= 5 * kSecond);
+  CHECK(simulation.schedule.overdue("other") == 0);
+}
+
+TEST_CASE("kernels that end before the limit are never overdue, however many follow") {
+  for (const Time kernel : {20 * kMillisecond, kSecond}) {
+    Simulation simulation({batch("long", terms(50), kernel), batch("other", terms(50))});
+    simulation.schedule.setOverrunLimit(5 * kSecond);
+    for (Time at = 0; at < 60 * kSecond; at += 100 * kMillisecond) {
+      simulation.run(100 * kMillisecond);
+      CHECK(simulation.schedule.overdue("long") == 0);
+    }
+    CHECK(simulation.share("long") == near(50, 8));
+    CHECK(simulation.share("other") == near(50, 8));
+  }
+}
+
+TEST_CASE("a time alone on the GPU leaves later work half of the limit") {
+  Schedule schedule;
+  schedule.setOverrunLimit(10 * kSecond);
+  schedule.put("stubborn", terms(50), 0);
+  schedule.put("other", terms(50), 0);
+  Time now = 0;
+  const auto both = [&](Demand demand) {
+    schedule.setDemand("other", Demand::waiting, now);
+    schedule.advance(now);
+    while (schedule.order("stubborn").grant != Grant::closed)
+      schedule.advance(now = schedule.deadline());
+    schedule.setDemand("stubborn", demand, now);
+    while (schedule.order("other").grant != Grant::window)
+      schedule.advance(now = schedule.deadline());
+  };
+  schedule.setDemand("stubborn", Demand::waiting, now);
+  schedule.advance(now);
+  both(Demand::none);
+  schedule.advance(now += 9 * kSecond);
+  schedule.setDemand("other", Demand::none, now);
+  schedule.setDemand("stubborn", Demand::waiting, now);
+  schedule.advance(now);
+  schedule.drained("other", Pace::unknown, now);
+  schedule.advance(now);
+  while (schedule.order("stubborn").grant != Grant::open)
+    schedule.advance(now = schedule.deadline());
+  both(Demand::waiting);
+  schedule.advance(now += 4 * kSecond);
+  CHECK(schedule.overdue("stubborn") == 0);
+  CHECK(schedule.order("stubborn").grant == Grant::closed);
+  schedule.advance(now += 2 * kSecond);
+  CHECK(schedule.overdue("stubborn") >= 10 * kSecond);
+}
+
 // It is charged its share and one window at most, whatever the length of its kernels, if its work
 // ends in time.
 TEST_CASE("a fixed share holds over any half second") {
