@@ -13,6 +13,7 @@ export const ANNOTATION = {
   cores: 'nvidia-virtual/cores',
   gpus: 'nvidia-virtual/gpus',
   policy: 'nvidia-virtual/policy',
+  priority: 'nvidia-virtual/priority',
   mode: 'nvidia-virtual/mode',
   latency: 'nvidia-virtual/latency',
   gpuType: 'nvidia-virtual/gpu-type',

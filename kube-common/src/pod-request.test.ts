@@ -1,6 +1,5 @@
 import type { V1Container, V1Pod } from '@kubernetes/client-node';
 import {
-  arbiterPriority,
   type ContainerRequest,
   containersOf,
   type PodRequestError,
@@ -56,6 +55,7 @@ test('readPodRequest() reads every annotation', () => {
     'nvidia-virtual/cores': '25',
     'nvidia-virtual/gpus': '2',
     'nvidia-virtual/policy': 'fixed',
+    'nvidia-virtual/priority': '-5',
     'nvidia-virtual/mode': 'exclusive',
     'nvidia-virtual/latency': 'low',
     'nvidia-virtual/trace': 'summary',
@@ -72,6 +72,7 @@ test('readPodRequest() reads every annotation', () => {
         memory: 8 * 2 ** 30,
         cores: 25,
         policy: 'fixed',
+        priority: -5,
         mode: 'exclusive',
         latency: 'low',
         trace: 'summary',
@@ -151,6 +152,11 @@ test.each([
   ['nvidia-virtual/gpus', '65', 'must be a whole number from 1 to 64'],
   ['nvidia-virtual/gpus', '3', 'requests 4 nvidia-virtual/gpu over 3 GPUs'],
   ['nvidia-virtual/policy', 'Burst', 'must be burst or fixed'],
+  ['nvidia-virtual/priority', '101', 'must be a whole number from -100 to 100'],
+  ['nvidia-virtual/priority', '-101', 'must be a whole number from -100 to 100'],
+  ['nvidia-virtual/priority', '+1', 'must be a whole number from -100 to 100'],
+  ['nvidia-virtual/priority', '1e1', 'must be a whole number from -100 to 100'],
+  ['nvidia-virtual/priority', '', 'must be a whole number from -100 to 100'],
   ['nvidia-virtual/mode', 'mps', 'must be exclusive or concurrent'],
   ['nvidia-virtual/latency', '1ms', 'must be low'],
   ['nvidia-virtual/latency', 'low\0', 'must be low'],
@@ -170,6 +176,7 @@ test.each([
   'cores',
   'gpus',
   'policy',
+  'priority',
   'mode',
   'latency',
   'trace',
@@ -196,6 +203,7 @@ test('all problems are reported at once', () => {
     'nvidia-virtual/memory': 'much',
     'nvidia-virtual/gpus': '3',
     'nvidia-virtual/policy': 'fixed',
+    'nvidia-virtual/priority': '5',
     'nvidia-virtual/mode': 'concurrent',
     'nvidia-virtual/gpu-uuid': 'GPU-1',
   };
@@ -203,6 +211,7 @@ test('all problems are reported at once', () => {
     expect.stringContaining('nvidia-virtual/memory is "much"'),
     expect.stringContaining('must spread evenly'),
     expect.stringContaining('3 GPUs (nvidia-virtual/gpus) in mode concurrent'),
+    expect.stringContaining('a priority (nvidia-virtual/priority) in mode concurrent'),
     expect.stringContaining('nvidia-virtual/gpu-uuid names 1 of the 3 GPUs'),
   ]);
 });
@@ -211,15 +220,17 @@ test('a value for all containers does not apply to a container with its own valu
   expect(requestOf({ 'nvidia-virtual/gpus': '3,main=2' })?.gpus).toBe(2);
 });
 
-test.each([
-  [undefined, 0],
-  [0, 0],
-  [1, 1],
-  [1000, 34],
-  [1_000_000, 67],
-  [2_000_001_000, 100],
-  [-1000, -34],
-  [-(2 ** 31), -100],
-])('arbiterPriority(%j) is %j', (priority, expected) => {
-  expect(arbiterPriority(priority)).toBe(expected);
+test("a PriorityClass's value is no priority on the GPU, and -0 is 0", () => {
+  const subject = pod({ 'nvidia-virtual/priority': '7,other=-0' }, [
+    container('main', '1'),
+    container('other', '1'),
+  ]);
+  const outranking: V1Pod = {
+    ...subject,
+    spec: { containers: [], ...subject.spec, priority: 1e9 },
+  };
+  expect(readPodRequest(outranking)?.containers.map(({ priority }) => priority)).toEqual([7, 0]);
+  const plain = pod({});
+  const high: V1Pod = { ...plain, spec: { containers: [], ...plain.spec, priority: 1e9 } };
+  expect(readPodRequest(high)?.containers[0]?.priority).toBeUndefined();
 });

@@ -21,6 +21,8 @@ export interface ContainerRequest {
   /** Percent of the time of each GPU. */
   readonly cores: number | undefined;
   readonly policy: Policy | undefined;
+  /** -100 to 100, higher first. A PriorityClass has no effect on it. */
+  readonly priority: number | undefined;
   readonly mode: SharingMode | undefined;
   readonly latency: Latency | undefined;
   /** The report that its programs write to standard error when they exit. */
@@ -72,6 +74,10 @@ const COUNT: Kind<number> = {
   read: (text) => readWhole(text, 64),
 };
 const POLICY = oneOf<Policy>('burst', 'fixed');
+const PRIORITY: Kind<number> = {
+  allowed: 'a whole number from -100 to 100',
+  read: readPriority,
+};
 const MODE = oneOf<SharingMode>('exclusive', 'concurrent');
 const LATENCY = oneOf<Latency>('low');
 const TRACE = oneOf<TraceMode>('summary');
@@ -95,6 +101,7 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
     values(ANNOTATION.gpus, COUNT),
   ];
   const [policy, mode] = [values(ANNOTATION.policy, POLICY), values(ANNOTATION.mode, MODE)];
+  const priority = values(ANNOTATION.priority, PRIORITY);
   const latency = values(ANNOTATION.latency, LATENCY);
   const trace = values(ANNOTATION.trace, TRACE);
   const containers = asking.map(({ container, init, slots }) => {
@@ -102,6 +109,7 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
       memory: memory(container),
       cores: cores(container),
       policy: policy(container),
+      priority: priority(container),
       mode: mode(container),
       latency: latency(container),
       trace: trace(container),
@@ -123,18 +131,6 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
     );
   if (problems.length > 0) throw new PodRequestError(problems);
   return request;
-}
-
-/**
- * Maps a pod's priority (-2^31 to 2^31, from its PriorityClass) to the arbiter's (-100 to 100,
- * higher runs first). The scale is logarithmic, because classes are usually powers of ten apart: 0
- * maps to 0, 1000 to 34, 1000000 to 67.
- */
-export function arbiterPriority(podPriority = 0): number {
-  if (podPriority === 0) return 0;
-  return (
-    Math.sign(podPriority) * Math.min(100, 1 + Math.floor(11 * Math.log10(Math.abs(podPriority))))
-  );
 }
 
 /**
@@ -183,7 +179,8 @@ function slotsOf({ name, resources }: V1Container): { container: string; slots: 
   };
 }
 
-function contradictions({ container, slots, gpus, mode, latency }: ContainerRequest): string[] {
+function contradictions(request: ContainerRequest): string[] {
+  const { container, slots, gpus, mode, latency, priority = 0 } = request;
   const problems: string[] = [];
   if (slots % gpus !== 0)
     problems.push(
@@ -199,6 +196,11 @@ function contradictions({ container, slots, gpus, mode, latency }: ContainerRequ
     problems.push(
       `Container ${container} requests a low latency (${ANNOTATION.latency}) in mode concurrent, ` +
         `which has no turns: remove ${ANNOTATION.latency} or ${ANNOTATION.mode}.`,
+    );
+  if (priority !== 0 && mode === 'concurrent')
+    problems.push(
+      `Container ${container} requests a priority (${ANNOTATION.priority}) in mode concurrent, ` +
+        `which has no turns: remove ${ANNOTATION.priority} or ${ANNOTATION.mode}.`,
     );
   return problems;
 }
@@ -277,6 +279,11 @@ function shortened(text: string): string {
 function readWhole(text: string, most: number): number | undefined {
   const value = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   return value >= 1 && value <= most ? value : undefined;
+}
+
+function readPriority(text: string): number | undefined {
+  const value = /^-?\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  return value >= -100 && value <= 100 ? value + 0 : undefined;
 }
 
 function oneOf<T extends string>(...allowed: T[]): Kind<T> {

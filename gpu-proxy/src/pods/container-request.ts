@@ -2,7 +2,6 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { type AssignedGpu, readAssignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
-  arbiterPriority,
   type ContainerRequest,
   PodRequestError,
   readPodRequest,
@@ -11,8 +10,6 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
 
 /** The GPU request of the container that has a grant. */
 export interface GrantRequest extends ContainerRequest {
-  /** -100 to 100. */
-  readonly priority: number;
   readonly gpuTypes: readonly string[];
   readonly gpuUuids: readonly string[];
   /** GPUs assigned by our scheduler; undefined: another scheduler bound the pod. */
@@ -32,15 +29,7 @@ export function requestOf(pod: V1Pod, container: string, slots: number): GrantRe
   const assigned = assignedTo(pod, container);
   if (assigned) checkAssigned(pod, container, assigned, slots);
   const gpus = assigned?.length ?? own.gpus;
-  return {
-    ...own,
-    slots,
-    gpus,
-    gpuTypes,
-    gpuUuids,
-    assigned,
-    priority: arbiterPriority(pod.spec?.priority),
-  };
+  return { ...own, slots, gpus, gpuTypes, gpuUuids, assigned };
 }
 
 export function nameOf({ metadata }: V1Pod): string {

@@ -53,6 +53,7 @@ export function needOf(
     memory: undefined,
     cores: undefined,
     policy: undefined,
+    priority: undefined,
     mode: undefined,
     latency: undefined,
     trace: undefined,

@@ -353,23 +353,28 @@ test('without an API server the first program waits, and the log says why', asyn
   expect(await program.finish()).toContain('then 0');
 });
 
-test("annotations lower the memory of slots; the priority is the pod's", async () => {
+test('annotations shape what slots give; a PriorityClass gives no priority', async () => {
   await scene.serve();
   const annotations = {
     'nvidia-virtual/memory': '512Mi',
     'nvidia-virtual/cores': '7',
     'nvidia-virtual/policy': 'fixed',
+    'nvidia-virtual/priority': '-7',
   };
   const low = await scene.started('low', ['a', 'b'], { annotations });
   const high = await scene.started('high', ['c'], {
+    priorityClassName: 'system-node-critical',
     annotations: { 'nvidia-virtual/memory': '100Gi', 'nvidia-virtual/cores': '99' },
   });
   for (const { pod, socket } of [low, high]) {
     expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   }
   expect([scene.specification(low.id), scene.specification(high.id)]).toEqual([
-    expect.objectContaining({ memory: 512 * MiB, share: 7, policy: 'fixed', slots: ['a', 'b'] }),
-    expect.objectContaining({ memory: SLOT, share: 10, policy: 'burst' }),
+    expect.objectContaining({
+      ...{ memory: 512 * MiB, share: 7, policy: 'fixed', priority: -7 },
+      slots: ['a', 'b'],
+    }),
+    expect.objectContaining({ memory: SLOT, share: 10, policy: 'burst', priority: 0 }),
   ]);
 });
 

@@ -47,7 +47,7 @@ interface PodOptions {
   readonly annotations?: Record<string, string>;
   readonly slots?: number;
   readonly initSlots?: number;
-  readonly priority?: number;
+  readonly priorityClassName?: string;
   /** The kubelet's UID of a static pod for which this one is the mirror pod. */
   readonly shows?: string;
 }
@@ -161,14 +161,14 @@ export class BindingScene {
 
   /** What the scheduler and the kubelet have done before a container starts. */
   async createPod(name: string, options: PodOptions = {}): Promise<V1Pod> {
-    const { annotations = {}, slots = 1, initSlots = 0, priority, shows } = options;
+    const { annotations = {}, slots = 1, initSlots = 0, priorityClassName, shows } = options;
     const body: V1Pod = {
       metadata: { name, annotations, ...(shows !== undefined && mirrorOf(shows)) },
       spec: {
         nodeName: NODE,
         containers: [container('main', slots)],
         ...(initSlots > 0 && { initContainers: [container('prepare', initSlots)] }),
-        ...(priority !== undefined && { priority }),
+        ...(priorityClassName !== undefined && { priorityClassName }),
       },
     };
     return this.api.createNamespacedPod({ namespace: 'default', body });

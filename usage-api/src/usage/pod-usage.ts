@@ -115,6 +115,7 @@ function expected(
     time: {
       ...(share !== undefined && { share }),
       ...(request.policy && { policy: request.policy }),
+      ...(request.priority !== undefined && { priority: request.priority }),
       ...(request.latency && { latency: request.latency }),
     },
   };

@@ -51,8 +51,8 @@ object.metadata.annotations[{{ . }}] : '') !=
 
 {{- define "nvidia-virtual.asksOrChanges" -}}
 {{- $annotations := list -}}
-{{- range list "memory" "cores" "gpus" "policy" "mode" "latency" "gpu-type" "gpu-uuid" "trace"
-    "assigned" -}}
+{{- range list "memory" "cores" "gpus" "policy" "priority" "mode" "latency" "gpu-type"
+    "gpu-uuid" "trace" "assigned" -}}
 {{- $annotations = append $annotations (printf "'nvidia-virtual/%s'" .) -}}
 {{- end -}}
 (request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) ||
