@@ -29,7 +29,7 @@ const TABLE = {
     'A newer device plugin has registered {resource} on this node. ' +
     'This one no longer registers: stop it.',
   SLOT_UNKNOWN:
-    'Node {node} no longer has slot {slot}: its GPUs or slotsPerGpu have changed. ' +
+    'Node {node} no longer has slot {slot}: its GPUs, slotsPerGpu or slotMemory have changed. ' +
     'Create the pod again.',
   GRANT_NOT_MADE:
     'No directory can be created in {state} for {slots}: {reason}. ' +
@@ -38,6 +38,9 @@ const TABLE = {
     'gpu-proxy of node {node} has not answered for {seconds} s: ' +
     '{reason} Until it does, no new pod gets a slot here. Look at its log.',
   GPU_GONE: 'gpu-proxy no longer lists it. Check the log of gpu-proxy, and the driver.',
+  GPU_WITHOUT_SLOT:
+    'GPU {gpu} ({name}) of node {node} has {memory}, less than one slot of {slot} and its ' +
+    'context, so it offers no slot. Lower slotMemory, or leave the GPU out.',
   NVIDIA_PLUGIN:
     'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both could use ' +
     'the same memory. Remove one of the two from this node, or allow both by --allow ' +

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { HttpService } from '@nvidia-virtual/service/http';
 import { Log } from '@nvidia-virtual/service/log';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Logger } from 'pino';
 import { Claim } from './claim.js';
 import { findConflict } from './coexistence.js';
@@ -218,6 +219,16 @@ export class PluginService {
     const troubles: NodeTrouble[] = [this.#proxyAway?.message ?? [], unhealthy]
       .flat()
       .map((message) => ({ reason: 'GpuSlotsUnhealthy', message }));
+    for (const { uuid: gpu, name, slots, memory, slotMemory: slot } of gpus)
+      if (slots === 0)
+        troubles.push({
+          reason: 'GpuSlotsNotOffered',
+          message: new PluginError('GPU_WITHOUT_SLOT', {
+            ...{ gpu, name, node: this.#node },
+            memory: formatMemorySize(memory),
+            slot: formatMemorySize(slot),
+          }).message,
+        });
     if (this.#conflict)
       troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
     this.#reporter?.report(inventory, unhealthy, troubles);

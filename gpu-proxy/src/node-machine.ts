@@ -12,7 +12,7 @@ import { findHostNamespaces } from './host/host-namespaces.js';
 import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
 import { DIRECT, HostLauncher, type Launcher, queryOnHost } from './host/launcher.js';
 import type { StateDirectory } from './host/state-directory.js';
-import { checkSlots } from './pods/slots.js';
+import { checkSlots, type SlotSize } from './pods/slots.js';
 
 /** The parts of the machine that start workers. */
 export interface NodeMachine {
@@ -63,16 +63,24 @@ export async function prepareMachine(
  */
 export async function takeNodeInventory(
   machine: NodeMachine,
-  { gpu: selection = [], gpuMode, kubernetes, slotsPerGpu, warmWorkers }: Configuration,
+  configuration: Configuration,
 ): Promise<GpuRecord[]> {
+  const { gpu: selection = [], gpuMode, kubernetes, warmWorkers } = configuration;
   const gpus = await takeInventory({
     ...machine,
     gpus: selection,
     mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive'),
   });
   if (kubernetes.enabled)
-    checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
+    checkSlots(gpus, {
+      ...slotSizeOf(configuration),
+      warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
+    });
   return gpus;
+}
+
+export function slotSizeOf({ slotsPerGpu, slotMemory }: Configuration): SlotSize {
+  return { slotsPerGpu, slotMemory };
 }
 
 /**

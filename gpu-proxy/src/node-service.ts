@@ -25,6 +25,7 @@ import {
   describeSelection,
   type NodeMachine,
   prepareMachine,
+  slotSizeOf,
   takeNodeInventory,
   warnOfUnknownGpus,
 } from './node-machine.js';
@@ -148,14 +149,15 @@ export class NodeService {
     machine: NodeMachine,
     gpus: readonly GpuRecord[],
   ): Promise<KubernetesNode | undefined> {
-    const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
+    const { kubernetes, node = hostname() } = this.#store.current;
     if (!kubernetes.enabled) return undefined;
     // Loaded on demand: the Kubernetes client loads slower than everything else.
     const { KubernetesNode } = await import('./pods/service.js');
     const addon = new Addon(machine.installation.addon);
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
-      ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
+      ...{ nodeName: node, kubeletRoot, patienceMs: patience / 1000 },
+      slotSize: slotSizeOf(this.#store.current),
       ...{ addon, installation: machine.installation, logger: this.#log.logger },
       health: this.#makeHealth(machine, gpus, addon),
     });
@@ -186,10 +188,10 @@ export class NodeService {
 
   /** Data of the admin API that does not come from the node. */
   #granted(backend: Backend): Granted {
-    const { slotsPerGpu, kubernetes } = this.#store.current;
+    const { current } = this.#store;
     return {
-      selection: describeSelection(backend, this.#store.current),
-      slotsPerGpu: kubernetes.enabled ? slotsPerGpu : 0,
+      selection: describeSelection(backend, current),
+      slotSize: current.kubernetes.enabled ? slotSizeOf(current) : undefined,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };

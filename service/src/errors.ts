@@ -191,7 +191,8 @@ const TABLE = {
     2,
     'GPU {gpu} has {memory}. Each of its {slots} slots would hold {slot}, ' +
       'but a program needs at least {least}: each slot and each of {warm} warm workers also ' +
-      'needs a context of {context}. Lower slotsPerGpu or warmWorkers.',
+      'needs a context of {context}. Lower slotsPerGpu or warmWorkers, or raise ' +
+      'slotMemory.',
   ],
   SESSION_REFUSED: [125, 'Process {pid} ({program}) got no GPU: {reason}.'],
   MEMORY_QUOTA_REACHED: [

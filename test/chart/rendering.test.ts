@@ -162,6 +162,7 @@ describe('processes', () => {
       gpuModes: { 0: 'concurrent' },
       backend: 'simulated',
       slotsPerGpu: 4,
+      slotMemory: '2GiB',
       warmWorkers: 2,
       allow: ['nvidia-runtime'],
     };
@@ -189,6 +190,7 @@ describe('processes', () => {
       NVIDIA_VIRTUAL_GPU: '0,GPU-1',
       NVIDIA_VIRTUAL_GPU_MODE: '0=concurrent',
       NVIDIA_VIRTUAL_SLOTS_PER_GPU: '4',
+      NVIDIA_VIRTUAL_SLOT_MEMORY: '2GiB',
       NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',
     });
     expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({
@@ -512,6 +514,7 @@ describe('invalid values are refused with what to set', () => {
 
   test.each([
     [{ node: { slotsPerGpu: 101 } }, /slotsPerGpu.*100/],
+    [{ node: { slotMemory: '2 GB' } }, /slotMemory.*pattern/],
     [{ node: { slotsPerGPU: 5 } }, /slotsPerGPU.*not allowed/],
     [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
     [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],

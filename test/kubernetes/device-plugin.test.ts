@@ -99,6 +99,22 @@ test("the node's annotation describes the GPUs; other annotations are kept", asy
   );
 });
 
+test('slots of a fixed size are as many as fit on a GPU, or none, which is an event', async () => {
+  node.startPlugin(['--kubeconfig', kubeconfig]);
+  const fitting = await node.startProxy({ slotMemory: '11GiB' });
+  await offered(12);
+  expect(await inventory()).toMatchObject([{ slots: 12, slotMemory: 11 * 2 ** 30 }]);
+  await fitting.end();
+  await node.startProxy({ slotMemory: '200GiB' });
+  await offered(0);
+  await eventually(async () => expect(await inventory()).toMatchObject([{ slots: 0 }]));
+  await eventually(async () =>
+    expect((await events()).find(({ reason }) => reason === 'GpuSlotsNotOffered')?.message).toMatch(
+      'has 140 GiB, less than one slot of 200 GiB and its context',
+    ),
+  );
+});
+
 test('event and condition of a lost GPU name it', async () => {
   node.startPlugin(['--kubeconfig', kubeconfig]);
   const both = await node.startProxy({ gpus: 2 });

@@ -78,6 +78,7 @@ export class NodeUnderTest {
     gpus = 1,
     only = [] as readonly string[],
     slots = 10,
+    slotMemory = undefined as string | undefined,
     backend = 'simulated',
     placement = 'none',
     kubeconfig = this.#unreachable(),
@@ -89,6 +90,7 @@ export class NodeUnderTest {
       this.kubelet.root,
       '--slots-per-gpu',
       String(slots),
+      ...(slotMemory === undefined ? [] : ['--slot-memory', slotMemory]),
     ];
     const selected = [
       ...only.flatMap((gpu) => ['--gpu', gpu]),

@@ -14,7 +14,7 @@ import { identifyProcess } from '@nvidia-virtual/service/process-table';
 import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';
 import type { AllocationRequest } from '../node-types.js';
-import { slotMemory } from '../pods/slots.js';
+import { type SlotSize, slotsOf } from '../pods/slots.js';
 import type { LiveSession } from '../sessions/live-session.js';
 
 const POLICIES = { burst: 'POLICY_BURST', fixed: 'POLICY_FIXED' } as const satisfies Record<
@@ -47,8 +47,8 @@ export function sharingModeOf(message: SharingModeMessage | undefined): SharingM
 export interface Granted {
   /** The configured backend and GPUs of the node. */
   readonly selection: string;
-  /** 0: the node is not in Kubernetes. */
-  readonly slotsPerGpu: number;
+  /** Undefined: the node is not in Kubernetes. */
+  readonly slotSize: SlotSize | undefined;
   /** The reason why a GPU is unhealthy, as a sentence; undefined: it is healthy. */
   unhealthy(gpu: GpuRecord): string | undefined;
   /** Unbound grants. */
@@ -57,7 +57,7 @@ export interface Granted {
 
 export const NOT_GRANTED: Granted = {
   selection: '',
-  slotsPerGpu: 0,
+  slotSize: undefined,
   grants: () => [],
   unhealthy: () => undefined,
 };
@@ -77,9 +77,11 @@ export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage 
 export function gpuMessage(
   node: GpuNode,
   gpu: GpuRecord,
-  { slotsPerGpu, unhealthy }: Granted,
+  { slotSize, unhealthy }: Granted,
 ): GpuMessage {
   const left = node.left(gpu);
+  const { warmWorkers } = node.settings;
+  const slots = slotSize && slotsOf(gpu, { ...slotSize, warmWorkers });
   return {
     uuid: gpu.uuid,
     index: gpu.index,
@@ -92,11 +94,8 @@ export function gpuMessage(
     warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
     unhealthy: unhealthy(gpu) ?? '',
-    slots: slotsPerGpu,
-    slotMemoryBytes:
-      slotsPerGpu === 0
-        ? 0
-        : slotMemory(gpu, { slotsPerGpu, warmWorkers: node.settings.warmWorkers }),
+    slots: slots?.count ?? 0,
+    slotMemoryBytes: slots?.memory ?? 0,
   };
 }
 

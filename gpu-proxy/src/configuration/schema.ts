@@ -7,6 +7,7 @@ import {
   gpuName,
   logTarget,
   many,
+  memorySize,
   perGpu,
   trueOrFalse,
   uidRange,
@@ -97,6 +98,12 @@ export const NODE_OPTIONS = {
       'slots of each GPU for Kubernetes; a slot is the smallest part that a container can have, ' +
       'and includes one context',
     default: '10',
+  }),
+  slotMemory: option(memorySize, {
+    help:
+      'GPU memory of a slot on every GPU: a GPU has as many slots as fit, each with one context, ' +
+      'at most 100; then slotsPerGpu is not used',
+    otherwise: 'slotsPerGpu equal parts of each GPU',
   }),
   kubernetes: {
     enabled: option(trueOrFalse, {

@@ -16,7 +16,7 @@ import { isStatic, kubeletUid } from './pod-identity.js';
 import { type Holders, holdersOf, isHolder, type PodResources } from './pod-resources.js';
 import { endsBefore, type RetryOptions, retryUntil } from './retry.js';
 import { asRefusal } from './served-grant.js';
-import { type SlotSettings, slotsTaken } from './slots.js';
+import { type SlotSettings, type SlotSize, slotsOf, slotsTaken } from './slots.js';
 import { findTenant } from './tenant.js';
 
 interface BindingOptions {
@@ -25,7 +25,7 @@ interface BindingOptions {
   readonly podResources: PodResources;
   readonly events: PodEvents;
   readonly logger: Logger;
-  readonly slotsPerGpu: number;
+  readonly slotSize: SlotSize;
   readonly health: Pick<GpuHealth, 'reason'>;
   /**
    * Timeouts of a first connect in milliseconds: for the API server and the kubelet, and for each
@@ -240,7 +240,7 @@ export class Binding {
   #view({ id }: BindableGrant) {
     const { node } = this.#options;
     const settings: SlotSettings = {
-      slotsPerGpu: this.#options.slotsPerGpu,
+      ...this.#options.slotSize,
       warmWorkers: (gpu) => node.settings.warmWorkers(gpu),
     };
     const present = node.promised.filter((one) => one.id !== id);
@@ -249,7 +249,7 @@ export class Binding {
       ...settings,
       gpus: node.gpus,
       free: (gpu: GpuRecord) =>
-        Math.max(0, settings.slotsPerGpu - slotsTaken(gpu, present, assigned)),
+        Math.max(0, slotsOf(gpu, settings).count - slotsTaken(gpu, present, assigned)),
       unhealthy: (gpu: GpuRecord) => this.#options.health.reason(gpu),
       admit: (wish: Parameters<GpuNode['admit']>[0]) => node.admit(wish),
     };

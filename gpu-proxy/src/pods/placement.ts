@@ -2,7 +2,7 @@ import type { GpuRecord, Policy } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { GpuWish, Granted } from '../allocations/admission.js';
 import type { GrantRequest } from './container-request.js';
-import { type SlotSettings, slotMemory } from './slots.js';
+import { type SlotSettings, slotsOf } from './slots.js';
 
 /** The state of the node at a placement decision. */
 interface NodeView extends SlotSettings {
@@ -98,13 +98,15 @@ function whyNot(gpu: GpuRecord, request: GrantRequest, node: NodeView): string {
   const unhealthy = node.unhealthy(gpu);
   if (unhealthy !== undefined) return `is unhealthy: ${unhealthy}`;
   if (!suits(gpu, request)) return 'is not of the type, the UUID or the mode that the pod asks for';
-  return `has ${node.free(gpu)} of its ${node.slotsPerGpu} slots free`;
+  return `has ${node.free(gpu)} of its ${slotsOf(gpu, node).count} slots free`;
 }
 
 function shapeOn(gpus: readonly GpuRecord[], request: GrantRequest, node: NodeView): Shape {
   const each = request.slots / request.gpus;
-  const memory = Math.min(...gpus.map((gpu) => Math.floor(each * slotMemory(gpu, node))));
-  const share = Math.min(100, Math.max(1, Math.floor((each / node.slotsPerGpu) * 100)));
+  const slots = gpus.map((gpu) => slotsOf(gpu, node));
+  const memory = Math.min(...slots.map((slot) => Math.floor(each * slot.memory)));
+  const part = Math.min(...slots.map(({ count }) => Math.floor((each / count) * 100)));
+  const share = Math.min(100, Math.max(1, part));
   return {
     gpus: gpus.map(({ uuid }) => uuid),
     memory: Math.min(memory, request.memory ?? memory),

@@ -18,13 +18,14 @@ import { PodEvents } from './pod-events.js';
 import { PodResources } from './pod-resources.js';
 import { Release } from './release.js';
 import type { ServedGrant } from './served-grant.js';
+import type { SlotSize } from './slots.js';
 import { containerNamed } from './tenant.js';
 
 interface KubernetesOptions {
   /** Name of the node in Kubernetes. */
   readonly nodeName: string;
   readonly kubeletRoot: string;
-  readonly slotsPerGpu: number;
+  readonly slotSize: SlotSize;
   readonly addon: Addon;
   readonly installation: Installation;
   readonly logger: Logger;
@@ -62,7 +63,7 @@ export class KubernetesNode {
 
   /** Starts to serve the grants of this node. */
   start(node: GpuNode, state: StateDirectory): void {
-    const { addon, installation, logger, slotsPerGpu, patienceMs, health } = this.#options;
+    const { addon, installation, logger, slotSize, patienceMs, health } = this.#options;
     const { pods, events } = this;
     const podResources = this.#podResources;
     const binding = new Binding({
@@ -71,7 +72,7 @@ export class KubernetesNode {
       podResources,
       events,
       logger,
-      slotsPerGpu,
+      slotSize,
       patienceMs,
       health,
     });

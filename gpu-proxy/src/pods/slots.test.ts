@@ -1,5 +1,5 @@
 import { SPECIFICATION } from '../testing/node-snapshot.js';
-import { checkSlots, slotMemory, slotsTaken } from './slots.js';
+import { checkSlots, slotsOf, slotsTaken } from './slots.js';
 
 const GiB = 2 ** 30;
 const GPU = {
@@ -10,12 +10,27 @@ const GPU = {
   contextMemory: GiB / 2,
   mode: 'exclusive',
 } as const;
-const settings = (slotsPerGpu: number, warm = 0) => ({ slotsPerGpu, warmWorkers: () => warm });
+const settings = (slotsPerGpu: number, warm = 0, slotMemory?: number) => ({
+  ...{ slotsPerGpu, slotMemory },
+  warmWorkers: () => warm,
+});
 
-test('slotMemory() is what a context per slot and the warm workers leave', () => {
-  expect(slotMemory(GPU, settings(10))).toBe(7.5 * GiB);
-  expect(slotMemory(GPU, settings(10, 10))).toBe(7 * GiB);
-  expect(slotMemory({ ...GPU, memory: 4 * GiB }, settings(10))).toBe(0);
+test('equal slots have what a context per slot and the warm workers leave', () => {
+  expect(slotsOf(GPU, settings(10))).toEqual({ count: 10, memory: 7.5 * GiB });
+  expect(slotsOf(GPU, settings(10, 10)).memory).toBe(7 * GiB);
+  expect(slotsOf({ ...GPU, memory: 4 * GiB }, settings(10)).memory).toBe(0);
+});
+
+test.each([
+  ['as many as fit, each with a context', 80, 0, 32],
+  ['as many as fit beside the warm workers', 80, 5, 31],
+  ['the same size on a smaller GPU', 24, 0, 9],
+  ['at most 100', 1000, 0, 100],
+  ['none on a GPU that is smaller than a slot', 2, 0, 0],
+  ['none on a GPU that the warm workers fill', 4, 10, 0],
+])('slots of a fixed size are %s', (_, memory, warm, count) => {
+  const gpu = { ...GPU, memory: memory * GiB };
+  expect(slotsOf(gpu, settings(10, warm, 2 * GiB))).toEqual({ count, memory: 2 * GiB });
 });
 
 test('settings that leave too little memory are refused with the numbers', () => {
@@ -24,6 +39,8 @@ test('settings that leave too little memory are refused with the numbers', () =>
     'GPU 0 (GPU-1) has 16 GiB. Each of its 30 slots would hold 17.1 MiB, but a program needs ' +
       'at least 64 MiB',
   );
+  expect(() => checkSlots([GPU], settings(10, 0, GiB / 32))).toThrow('raise slotMemory');
+  expect(() => checkSlots([{ ...GPU, memory: GiB }], settings(10, 0, 2 * GiB))).not.toThrow();
 });
 
 test('slotsTaken() counts slots once that two containers of a pod use one after the other', () => {

@@ -7,29 +7,53 @@ import { contextsAside } from '../allocations/admission.js';
 /** Bytes. With less, not even the kernels of a small model load. */
 const LEAST_SLOT_MEMORY = 64 * 2 ** 20;
 
-export interface SlotSettings {
+/** Limit on slots of a GPU: the kubelet gets the list of all slots in one message. */
+const MOST_SLOTS = 100;
+
+export interface SlotSize {
   readonly slotsPerGpu: number;
+  /** Bytes of a slot on every GPU. Undefined: a slot is one of `slotsPerGpu` equal parts. */
+  readonly slotMemory: number | undefined;
+}
+
+export interface SlotSettings extends SlotSize {
   warmWorkers(gpu: GpuRecord): number;
 }
 
+export interface GpuSlots {
+  readonly count: number;
+  /** Bytes of GPU memory in one slot. */
+  readonly memory: number;
+}
+
 /**
- * Bytes of GPU memory in one slot. Each slot may be an allocation of its own, which needs a context
- * beside its quota.
+ * The slots of a GPU. Each may be an allocation of its own, which needs a context beside its quota.
+ * A GPU that has less memory than one slot has no slots.
  */
-export function slotMemory(gpu: GpuRecord, { slotsPerGpu, warmWorkers }: SlotSettings): number {
-  const contexts = (slotsPerGpu + contextsAside(gpu, warmWorkers(gpu))) * gpu.contextMemory;
-  return Math.max(0, Math.floor((gpu.memory - contexts) / slotsPerGpu));
+export function slotsOf(
+  gpu: GpuRecord,
+  { slotsPerGpu, slotMemory, warmWorkers }: SlotSettings,
+): GpuSlots {
+  const context = gpu.contextMemory;
+  const left = Math.max(0, gpu.memory - contextsAside(gpu, warmWorkers(gpu)) * context);
+  if (slotMemory === undefined)
+    return {
+      count: slotsPerGpu,
+      memory: Math.max(0, Math.floor((left - slotsPerGpu * context) / slotsPerGpu)),
+    };
+  const fitting = Math.floor(left / (slotMemory + context));
+  return { count: Math.min(MOST_SLOTS, fitting), memory: slotMemory };
 }
 
 /** @throws ProxyError SLOT_MEMORY_SMALL for settings that leave too little to be of use. */
 export function checkSlots(gpus: readonly GpuRecord[], settings: SlotSettings): void {
   for (const gpu of gpus) {
-    const memory = slotMemory(gpu, settings);
+    const { count, memory } = slotsOf(gpu, settings);
     if (memory >= LEAST_SLOT_MEMORY) continue;
     throw new ProxyError('SLOT_MEMORY_SMALL', {
       gpu: `${gpu.index} (${gpu.uuid})`,
       memory: formatMemorySize(gpu.memory),
-      slots: settings.slotsPerGpu,
+      slots: count,
       slot: formatMemorySize(memory),
       context: formatMemorySize(gpu.contextMemory),
       warm: settings.warmWorkers(gpu),

@@ -45,6 +45,10 @@
   value: {{ $node.driverRoot }}
 - name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
   value: {{ $node.slotsPerGpu | quote }}
+{{- with $node.slotMemory }}
+- name: NVIDIA_VIRTUAL_SLOT_MEMORY
+  value: {{ . }}
+{{- end }}
 - name: NVIDIA_VIRTUAL_BACKEND
   value: {{ $node.backend }}
 {{- with $node.gpus }}
