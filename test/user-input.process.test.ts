@@ -66,6 +66,8 @@ function adversarial(length: number): string[] {
   );
 }
 
+const NAMED = [{ name: 'a' }, { name: 'x' }];
+
 function podWith(annotations: Record<string, string>) {
   const containers = [{ name: 'a', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }];
   return { metadata: { annotations }, spec: { containers } };
@@ -103,6 +105,15 @@ const PARSERS: [string, number, (text: string) => unknown][] = [
       (text) => readPodRequest(podWith({ [name]: text })),
     ],
   ]),
+  [
+    'memory of a pod without slots',
+    ANNOTATIONS,
+    (text) =>
+      readPodRequest(
+        { metadata: { annotations: { [ANNOTATION.memory]: text } }, spec: { containers: NAMED } },
+        { memory: 2 ** 31, cores: 10 },
+      ),
+  ],
   ['quantity', ANNOTATIONS, readQuantity],
   ['assignment', ANNOTATIONS, readAssignment],
   ['inventory of a node', ANNOTATIONS, readInventory],

@@ -2,6 +2,7 @@ import type { V1Container, V1Pod } from '@kubernetes/client-node';
 import type { Latency, Policy, SharingMode, TraceMode } from '@nvidia-virtual/ledger';
 import { ANNOTATION, RESOURCE } from './names.js';
 import { QUANTITIES, readQuantity } from './quantity.js';
+import { askingByMemory, type SlotSize, slotsFor } from './slot-size.js';
 
 /**
  * The GPU request of one container. Undefined values follow from its slots or the node's defaults.
@@ -85,13 +86,22 @@ const TRACE = oneOf<TraceMode>('summary');
 /**
  * Reads slots and annotations of a pod. A value applies to every container that requests slots, or
  * `CONTAINER=VALUE` to one. Commas separate several: `8Gi,trainer=16Gi`.
+ * @param slotSize gives slots to containers that have none and ask for memory. Undefined: such
+ * containers request nothing.
  * @returns undefined if no container requests slots
  * @throws PodRequestError with all problems. It does not check whether the request fits any node.
  */
-export function readPodRequest(pod: V1Pod): PodRequest | undefined {
-  const asking = containersOf(pod).filter(({ slots }) => slots !== 0);
-  if (asking.length === 0) return undefined;
+export function readPodRequest(pod: V1Pod, slotSize?: SlotSize): PodRequest | undefined {
   const problems: string[] = [];
+  const all = containersOf(pod);
+  const byMemory = slotSize ? askingByMemory(pod, all) : [];
+  if (byMemory === undefined)
+    problems.push(
+      `${ANNOTATION.memory} names none of the pod's ${all.length} containers: ` +
+        `write CONTAINER=SIZE, or request ${RESOURCE} in one of them.`,
+    );
+  const asking = all.filter(({ container, slots }) => slots !== 0 || byMemory?.includes(container));
+  if (asking.length === 0 && problems.length === 0) return undefined;
   const names = asking.map(({ container }) => container);
   const values = <T>(annotation: string, kind: Kind<T>) =>
     readValues(pod, annotation, kind, names, problems);
@@ -104,7 +114,7 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
   const priority = values(ANNOTATION.priority, PRIORITY);
   const latency = values(ANNOTATION.latency, LATENCY);
   const trace = values(ANNOTATION.trace, TRACE);
-  const containers = asking.map(({ container, init, slots }) => {
+  const containers = asking.map(({ container, init, slots: requested }) => {
     const shape = {
       memory: memory(container),
       cores: cores(container),
@@ -114,7 +124,9 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
       latency: latency(container),
       trace: trace(container),
     };
-    const request = { container, init, slots, gpus: gpus(container) ?? 1, ...shape };
+    const many = gpus(container) ?? 1;
+    const slots = requested === 0 && slotSize ? slotsFor(shape, many, slotSize) : requested;
+    const request = { container, init, slots, gpus: many, ...shape };
     problems.push(...contradictions(request));
     return request;
   });

@@ -71,6 +71,10 @@ const TABLE = {
   SHAPE_SETTLED:
     'The annotation {annotation} cannot change, because the pod was placed by it: ' +
     'create a new pod.',
+  MEMORY_WITHOUT_SLOTS:
+    'The annotation nvidia-virtual/memory asks for memory of a GPU, but no container that it ' +
+    'applies to requests nvidia-virtual/gpu: add it to the limits of the container. ' +
+    'The webhook adds it to new pods if the chart sets node.slotMemory.',
   REVIEW_BROKEN: 'The AdmissionReview is not valid: {reason}.',
   CLIENT_AUTHORITY_UNREADABLE:
     '--client-authority {file} cannot be used: {reason}. ' +

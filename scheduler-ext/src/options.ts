@@ -4,7 +4,9 @@ import {
   duration,
   filePath,
   many,
+  memorySize,
   nodeName,
+  percent,
 } from '@nvidia-virtual/service/configuration/kinds';
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 
@@ -60,6 +62,14 @@ export const WEBHOOK_OPTIONS = {
   host: option(many(nodeName), {
     help: 'a name or address by which the API server reaches the webhook; several may be given',
     otherwise: 'the names of the Service',
+  }),
+  slotMemory: option(memorySize, {
+    help: 'GPU memory of a slot on every node: pods that ask for memory get their slots by it',
+    otherwise: 'a slot is another amount on each GPU, so pods must ask for slots',
+  }),
+  slotCores: option(percent, {
+    help: "percent of a GPU's time that a pod may ask for with one slot, if slotMemory is set",
+    default: '10',
   }),
   clientAuthority: option(filePath, {
     help:

@@ -22,6 +22,8 @@ object.spec.initContainers : [])).exists(container,
  has(container.resources) && ((has(container.resources.limits) && \
 '${RESOURCE}' in container.resources.limits) ||
  (has(container.resources.requests) && '${RESOURCE}' in container.resources.requests)))`;
+const ASKS_FOR_MEMORY = `(has(object.metadata.annotations) && \
+'${ANNOTATION.memory}' in object.metadata.annotations)`;
 const POD_RESOURCES = ['pods', 'pods/status', 'pods/resize', 'pods/ephemeralcontainers'];
 const BINDING_RESOURCES = ['pods/binding', 'bindings'];
 const NODE_RESOURCES = ['nodes', 'nodes/status'];
@@ -41,7 +43,10 @@ export function webhookConfigurations({
     metadata: { name },
     webhooks: webhooks.map((webhook) => render(webhook, client)),
   });
-  const routing = { name: 'asks-for-slots', expression: ASKS_FOR_SLOTS };
+  const routing = {
+    name: 'asks-for-slots-or-memory',
+    expression: `${ASKS_FOR_SLOTS} || ${ASKS_FOR_MEMORY}`,
+  };
   const mutating = {
     name: 'pods.nvidia-virtual.io',
     path: '/mutate',

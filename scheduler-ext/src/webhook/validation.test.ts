@@ -3,7 +3,9 @@ import { problemsOf } from './validation.js';
 
 const WRITERS = { scheduler: 'scheduler', plugin: 'plugin' };
 
-function problems(more: Partial<AdmissionRequest>): string[] {
+const SIZE = { memory: 2 ** 31, cores: 10 };
+
+function problems(more: Partial<AdmissionRequest>, size?: typeof SIZE): string[] {
   const resource = { group: '', resource: 'pods' };
   return problemsOf(
     {
@@ -15,6 +17,7 @@ function problems(more: Partial<AdmissionRequest>): string[] {
       ...more,
     },
     WRITERS,
+    size,
   );
 }
 
@@ -90,4 +93,26 @@ test('an inventory may be written only by the plugin of its node', () => {
   expect(problems(by('plugin', 'one'))).toEqual([]);
   expect(problems(by('plugin', 'two'))).toEqual([expect.stringContaining('not that of node two')]);
   expect(problems(by('user', 'one'))).toEqual([expect.stringContaining('not user')]);
+});
+
+test.each([
+  ['in a cluster without slotMemory', '8Gi', [{ name: 'main' }], undefined, 'no container that it'],
+  ['to which none were added', '8Gi', [{ name: 'main' }], SIZE, 'no container that it applies to'],
+  [
+    'of an unknown container',
+    'other=8Gi',
+    [{ name: 'main' }],
+    SIZE,
+    'no container that it applies',
+  ],
+  ['of none of several containers', '8Gi', [{ name: 'a' }, { name: 'b' }], SIZE, 'write CONTAINER'],
+  ['that is no size', 'much', [{ name: 'main' }], SIZE, '"much" must be'],
+])('memory without slots %s is refused', (_, memory, containers, size, said) => {
+  const object = annotated({ 'nvidia-virtual/memory': memory }, { containers });
+  expect(problems({ object }, size)).toEqual([expect.stringContaining(said)]);
+});
+
+test('memory beside slots is not refused, whatever they hold', () => {
+  const object = annotated({ 'nvidia-virtual/memory': '80Gi', 'nvidia-virtual/cores': '90' });
+  expect(problems({ object }, SIZE)).toEqual([]);
 });

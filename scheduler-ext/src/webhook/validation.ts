@@ -1,8 +1,10 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { PodRequestError, readPodRequest } from '@nvidia-virtual/kube-common/pod-request';
+import type { SlotSize } from '@nvidia-virtual/kube-common/slot-size';
 import { sentence } from '../errors.js';
 import type { AdmissionRequest, Reviewed } from './review.js';
+import { missingSlots } from './routing.js';
 
 /** The only users who may write these annotations. Full user names. */
 export interface Writers {
@@ -20,11 +22,15 @@ const { assigned: _, ...SHAPE } = ANNOTATION;
  * The problems of a request, one sentence each. Checks the request only, not the state of the
  * cluster.
  */
-export function problemsOf(request: AdmissionRequest, writers: Writers): string[] {
+export function problemsOf(
+  request: AdmissionRequest,
+  writers: Writers,
+  slotSize?: SlotSize,
+): string[] {
   if (request.resource.resource === 'nodes') return inventoryProblems(request, writers);
   const problems = assignmentProblems(request, writers);
   const isPod = request.resource.resource === 'pods' && request.subResource !== 'binding';
-  return isPod ? [...problems, ...shapeProblems(request)] : problems;
+  return isPod ? [...problems, ...shapeProblems(request, slotSize)] : problems;
 }
 
 function assignmentProblems(
@@ -48,8 +54,11 @@ function inventoryProblems(
   return [sentence('INVENTORY_FORBIDDEN', { plugin, user })];
 }
 
-function shapeProblems({ operation, object, oldObject }: AdmissionRequest): string[] {
-  if (operation === 'CREATE') return contradictionsOf(object);
+function shapeProblems(
+  { operation, object, oldObject }: AdmissionRequest,
+  slotSize: SlotSize | undefined,
+): string[] {
+  if (operation === 'CREATE') return contradictionsOf(object, slotSize);
   const shapes = Object.values(SHAPE).filter((annotation) =>
     changed(annotation, object, oldObject),
   );
@@ -57,13 +66,17 @@ function shapeProblems({ operation, object, oldObject }: AdmissionRequest): stri
   const placed = !!(oldObject as V1Pod).spec?.nodeName;
   return placed
     ? shapes.map((annotation) => sentence('SHAPE_SETTLED', { annotation }))
-    : contradictionsOf(object);
+    : contradictionsOf(object, slotSize);
 }
 
-function contradictionsOf(pod: V1Pod): readonly string[] & string[] {
+function contradictionsOf(pod: V1Pod, slotSize: SlotSize | undefined): string[] {
   try {
-    readPodRequest(pod);
-    return [];
+    const request = readPodRequest(pod, slotSize);
+    const asks = pod.metadata?.annotations?.[ANNOTATION.memory] !== undefined;
+    // mutate() has added the slots of a new pod; to an existing one, none can be added.
+    return asks && (request === undefined || missingSlots(pod, slotSize).size > 0)
+      ? [sentence('MEMORY_WITHOUT_SLOTS')]
+      : [];
   } catch (error) {
     if (!(error instanceof PodRequestError)) throw error;
     return [...error.problems];

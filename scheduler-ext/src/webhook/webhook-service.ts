@@ -29,9 +29,11 @@ export class WebhookService {
   #ending = false;
 
   private constructor(options: WebhookOptionValues, logger: Logger) {
-    const { namespace, release } = options;
+    const { namespace, release, slotMemory, slotCores } = options;
+    const slotSize =
+      slotMemory === undefined ? undefined : { memory: slotMemory, cores: slotCores };
     const name = `${release}-webhook`;
-    const webhook = new Webhook(writersOf(options), logger);
+    const webhook = new Webhook(writersOf(options), slotSize, logger);
     const metrics = new Metrics();
     const routes: Record<string, Route> = {
       '/mutate': (body) => webhook.mutate(parseObject(body)),

@@ -1,4 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
+import type { SlotSize } from '@nvidia-virtual/kube-common/slot-size';
 import type { Logger } from 'pino';
 import { SchedulerError } from '../errors.js';
 import { type AdmissionRequest, type AdmissionReview, allowed, refused } from './review.js';
@@ -13,17 +14,18 @@ interface Asked {
 export class Webhook {
   constructor(
     readonly writers: Writers,
+    readonly slotSize: SlotSize | undefined,
     readonly logger: Logger,
   ) {}
 
   mutate(asked: Asked): AdmissionReview {
     const request = requestOf(asked);
-    return allowed(request, routePod(request.object as V1Pod));
+    return allowed(request, routePod(request.object as V1Pod, this.slotSize));
   }
 
   validate(asked: Asked): AdmissionReview {
     const request = requestOf(asked);
-    const problems = problemsOf(request, this.writers);
+    const problems = problemsOf(request, this.writers, this.slotSize);
     if (problems.length === 0) return allowed(request);
     const { namespace, name = request.object.metadata?.generateName, userInfo } = request;
     this.logger.info({ namespace, name, user: userInfo.username, problems }, 'refused');

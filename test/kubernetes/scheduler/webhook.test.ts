@@ -50,6 +50,8 @@ function startWebhook(at = port, httpAt = http): Promise<WebhookService> {
     http: health,
     logLevel: 'info' as const,
     clientAuthority: undefined,
+    slotMemory: 2 * 2 ** 30,
+    slotCores: 10,
   };
   return WebhookService.start(options, pino({ level: 'silent' }));
 }
@@ -208,6 +210,47 @@ describe('a pod that requests slots', () => {
       pod('two', { spec: { schedulerName: 'default-scheduler', nodeName: 'nowhere' } }),
     );
     expect(placed.spec?.schedulerName).toBe('default-scheduler');
+  });
+
+  test('by memory gets its slots, and a quota counts them', async () => {
+    const quotas = '/api/v1/namespaces/default/resourcequotas';
+    const hard = { 'requests.nvidia-virtual/gpu': '6' };
+    const body = { metadata: { name: 'slots' }, spec: { hard } };
+    await cluster.api.request({ method: 'POST', path: quotas, body });
+    // There is no controller that does this.
+    const used = { 'requests.nvidia-virtual/gpu': '0' };
+    await cluster.api.request({
+      method: 'PATCH',
+      path: `${quotas}/slots/status`,
+      body: { status: { hard, used } },
+      contentType: MERGE,
+    });
+    const asking = (name: string, annotations: Record<string, string>) =>
+      cluster.create(
+        pod(name, { slots: 0, annotations, spec: { schedulerName: 'default-scheduler' } }),
+      );
+    const size = { 'nvidia-virtual/memory': '8Gi', 'nvidia-virtual/cores': '20' };
+    const { spec } = await asking('one', size);
+    expect([spec?.schedulerName, spec?.containers[0]?.resources]).toEqual([
+      SCHEDULER_NAME,
+      { limits: { 'nvidia-virtual/gpu': '4' }, requests: { 'nvidia-virtual/gpu': '4' } },
+    ]);
+    expect(await refusalOf(asking('two', size))).toMatch(/exceeded quota|insufficient quota/);
+    await asking('three', { 'nvidia-virtual/memory': 'main=3Gi' });
+    await cluster.api.request({ method: 'DELETE', path: `${quotas}/slots` });
+  });
+
+  test('by memory is refused if no container is meant', async () => {
+    const annotations = { 'nvidia-virtual/memory': '8Gi' };
+    const containers = [container('one', 0), container('two', 0)];
+    const several = pod('one', { annotations, spec: { containers } });
+    expect(await refusalOf(cluster.create(several))).toContain(
+      "names none of the pod's 2 containers: write CONTAINER=SIZE",
+    );
+    const other = pod('one', { slots: 0, annotations: { 'nvidia-virtual/memory': 'other=8Gi' } });
+    expect(await refusalOf(cluster.create(other))).toContain(
+      'no container that it applies to requests nvidia-virtual/gpu',
+    );
   });
 
   test('that is contradictory is refused with all errors', async () => {

@@ -38,6 +38,12 @@ has(container.resources) &&
 (has(container.resources.requests) && 'nvidia-virtual/gpu' in container.resources.requests)))
 {{- end }}
 
+{{- define "nvidia-virtual.asksForSlotsOrMemory" -}}
+{{ include "nvidia-virtual.asksForSlots" . }} ||
+{{- print " " -}}
+(has(object.metadata.annotations) && 'nvidia-virtual/memory' in object.metadata.annotations)
+{{- end }}
+
 {{/* Whether an annotation differs from what it was; an object that is made had none. */}}
 {{- define "nvidia-virtual.changed" -}}
 (has(object.metadata.annotations) && {{ . }} in object.metadata.annotations ?
