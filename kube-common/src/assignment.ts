@@ -3,7 +3,10 @@ import type { SharingMode } from '@nvidia-virtual/ledger';
 /** Slots of one container on one GPU. */
 export interface AssignedGpu {
   readonly gpu: string;
+  /** Slots that the kubelet gives for this GPU. */
   readonly slots: number;
+  /** Slots that it takes of the GPU, if its part of the time is larger than `slots`. */
+  readonly taken?: number;
 }
 
 /**
@@ -71,7 +74,9 @@ function readObject(text: string | undefined): Record<string, unknown> {
 }
 
 function isAssignedGpu(value: unknown): value is AssignedGpu {
-  return isObject(value) && typeof value['gpu'] === 'string' && isCount(value['slots']);
+  if (!isObject(value)) return false;
+  const { gpu, slots, taken } = value;
+  return typeof gpu === 'string' && isCount(slots) && (taken === undefined || isCount(taken));
 }
 
 function isInventoryGpu(value: unknown): value is InventoryGpu {

@@ -35,6 +35,13 @@ test('assignedHolding() counts slots that an init container leaves to later ones
   );
 });
 
+test('assignedHolding() counts what a container takes for its part of the time', () => {
+  const pod = podWith(
+    assignment({ one: [{ gpu: 'a', slots: 4, taken: 11 }], two: [{ gpu: 'a', slots: 4 }] }),
+  );
+  expect(assignedHolding(pod)).toEqual(new Map([['a', 15]]));
+});
+
 test('assignedHolding() counts nothing for a container named like a method', () => {
   const pod = podWith(assignment({ one: [{ gpu: 'a', slots: 4 }] }));
   pod.spec?.containers.push({ name: 'constructor' }, { name: 'toString' });

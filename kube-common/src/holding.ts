@@ -14,8 +14,10 @@ export function assignedHolding(pod: V1Pod): Holding | undefined {
   const assigned = assignmentOf(pod)?.containers;
   if (assigned === undefined) return undefined;
   const uuids = new Set(Object.values(assigned).flatMap((gpus) => gpus.map(({ gpu }) => gpu)));
-  const slotsOf = (container: string, uuid: string) =>
-    assigned[container]?.find(({ gpu }) => gpu === uuid)?.slots ?? 0;
+  const slotsOf = (container: string, uuid: string) => {
+    const { slots = 0, taken = slots } = assigned[container]?.find(({ gpu }) => gpu === uuid) ?? {};
+    return taken;
+  };
   const containers = containersOf(pod);
   return new Map(
     [...uuids].map((uuid) => [

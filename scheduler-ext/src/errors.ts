@@ -27,6 +27,9 @@ const TABLE = {
   GPU_MEMORY:
     'Nodes where {slots} slots of a GPU hold {held}, and container {container} asks for ' +
     '{memory}: ask for {needed} slots, or for less memory',
+  GPU_CORES:
+    'Nodes where {slots} slots allow {given}% of the time of a GPU, and container {container} ' +
+    'asks for {cores}%: ask for {needed} slots, or for less time',
   GPU_UNHEALTHY: 'Nodes whose fitting GPUs are unhealthy ({unhealthy} of {gpus})',
   GPU_FULL:
     'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: ' +

@@ -43,6 +43,10 @@ export const EXTENDER_OPTIONS = {
       'creates others',
     otherwise: 'never',
   }),
+  slotCores: option(percent, {
+    help: "percent of a GPU's time that a pod may ask for with one slot",
+    otherwise: 'a pod may ask for the part of the GPU that its slots are, and no more',
+  }),
 };
 
 export const WEBHOOK_OPTIONS = {

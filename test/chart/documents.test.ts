@@ -7,6 +7,7 @@ import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { parseAllDocuments } from 'yaml';
 import { CHART, type KubernetesObject } from './chart.js';
 
+const SLOT_SIZE = { memory: 2 ** 31, cores: 10 };
 const DOCUMENTS = path.join(REPOSITORY, 'docs');
 const EXAMPLES = path.join(REPOSITORY, 'examples');
 const PAGES = [
@@ -56,12 +57,19 @@ test('every pod of the examples is valid', () => {
       if (pod?.spec.containers === undefined) continue;
       // The API server converts numbers to quantities.
       for (const { resources } of pod.spec.containers)
-        resources.limits['nvidia-virtual/gpu'] = String(resources.limits['nvidia-virtual/gpu']);
-      expect([file, readPodRequest(pod)?.containers.length]).toEqual([file, 1]);
+        if (resources !== undefined)
+          resources.limits['nvidia-virtual/gpu'] = String(resources.limits['nvidia-virtual/gpu']);
+      expect([file, readPodRequest(pod, SLOT_SIZE)?.containers.length]).toEqual([file, 1]);
       asked.push(file);
     }
   }
-  expect(asked).toEqual(['deployment.yaml', 'pytorch.yaml', 'two-pods.yaml', 'two-pods.yaml']);
+  expect(asked).toEqual([
+    'deployment.yaml',
+    'memory.yaml',
+    'pytorch.yaml',
+    'two-pods.yaml',
+    'two-pods.yaml',
+  ]);
 });
 
 test('images of the examples run on driver 550, the oldest that we support', () => {
@@ -73,6 +81,7 @@ test('images of the examples run on driver 550, the oldest that we support', () 
     ])
     .map(([, image, major]) => ({ image, major: Number(major) }));
   expect(images.map(({ image }) => image?.split(':')[0])).toEqual([
+    'pytorch/pytorch',
     'pytorch/pytorch',
     'pytorch/pytorch',
   ]);

@@ -199,6 +199,26 @@ describe('processes', () => {
   });
 });
 
+test('the size of a slot reaches all that count slots, and nobody else', async () => {
+  const slots = (rendered: typeof chart) =>
+    ['DaemonSet nvidia-virtual-node', 'Deployment nvidia-virtual-scheduler']
+      .concat('Deployment nvidia-virtual-webhook')
+      .map((workload, index) => {
+        const name = ['gpu-proxy', 'extender', 'webhook'][index] as string;
+        const environment = environmentOf(containerOf(rendered.pods.get(workload), name));
+        return ['NVIDIA_VIRTUAL_SLOT_MEMORY', 'NVIDIA_VIRTUAL_SLOT_CORES'].map(
+          (variable) => environment[variable],
+        );
+      });
+  const nothing = [undefined, undefined];
+  expect(slots(chart)).toEqual([nothing, nothing, nothing]);
+  expect(slots(await render({ values: { node: { slotMemory: '2GiB', slotCores: 5 } } }))).toEqual([
+    ['2GiB', undefined],
+    [undefined, '5'],
+    ['2GiB', '5'],
+  ]);
+});
+
 describe('the node', () => {
   test('uses the configured directory of the kubelet', async () => {
     const { pods } = await render({ values: { node: { kubeletRoot: '/var/lib/k0s/kubelet' } } });

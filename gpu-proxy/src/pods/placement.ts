@@ -105,7 +105,12 @@ function shapeOn(gpus: readonly GpuRecord[], request: GrantRequest, node: NodeVi
   const each = request.slots / request.gpus;
   const slots = gpus.map((gpu) => slotsOf(gpu, node));
   const memory = Math.min(...slots.map((slot) => Math.floor(each * slot.memory)));
-  const part = Math.min(...slots.map(({ count }) => Math.floor((each / count) * 100)));
+  const part = Math.min(
+    ...slots.map(({ count }, index) => {
+      const taken = request.cores === undefined ? each : (request.assigned?.[index]?.taken ?? each);
+      return Math.floor((taken * 100) / count);
+    }),
+  );
   const share = Math.min(100, Math.max(1, part));
   return {
     gpus: gpus.map(({ uuid }) => uuid),

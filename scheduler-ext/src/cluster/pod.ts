@@ -38,8 +38,8 @@ export interface SeenPod {
   readonly record: PodRecord | undefined;
 }
 
-export function seePod(pod: V1Pod): SeenPod {
-  return { uid: pod.metadata?.uid ?? '', record: readPod(pod) };
+export function seePod(pod: V1Pod, slotCores?: number): SeenPod {
+  return { uid: pod.metadata?.uid ?? '', record: readPod(pod, slotCores) };
 }
 
 /**
@@ -53,8 +53,11 @@ export function isLeaving({ leavesAt }: PodRecord): boolean {
   return leavesAt !== undefined && Date.now() < leavesAt + OVERDUE;
 }
 
-/** Undefined for a pod that requests no slots. */
-export function readPod(pod: V1Pod): PodRecord | undefined {
+/**
+ * @param slotCores as in Demand
+ * @returns undefined for a pod that requests no slots
+ */
+export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
   if (!containersOf(pod).some(({ slots }) => slots > 0)) return undefined;
   const { metadata = {}, spec, status } = pod;
   return {
@@ -69,7 +72,7 @@ export function readPod(pod: V1Pod): PodRecord | undefined {
     controlled: isControlled(metadata.ownerReferences),
     labels: metadata.labels ?? {},
     holding: assignedHolding(pod),
-    ...demandOf(pod),
+    ...demandOf(pod, slotCores),
   };
 }
 
@@ -78,10 +81,13 @@ function isControlled(owners: readonly V1OwnerReference[] = []): boolean {
   return owners.some(({ kind, controller }) => controller === true && kind !== 'Node');
 }
 
-function demandOf(pod: V1Pod): Pick<PodRecord, 'demand' | 'problem'> {
+function demandOf(
+  pod: V1Pod,
+  slotCores: number | undefined,
+): Pick<PodRecord, 'demand' | 'problem'> {
   try {
     const request = readPodRequest(pod);
-    return { demand: request && new Demand(request), problem: undefined };
+    return { demand: request && new Demand(request, slotCores), problem: undefined };
   } catch (error) {
     if (!(error instanceof PodRequestError)) throw error;
     return { demand: undefined, problem: error.message };

@@ -23,6 +23,7 @@ interface BinderOptions {
   readonly api: ApiServer;
   readonly cluster: Cluster;
   readonly strategy: Strategy;
+  readonly slotCores: number | undefined;
   readonly logger: Logger;
 }
 
@@ -167,20 +168,23 @@ export class Binder {
           ? new SchedulerError('POD_GONE', { pod: nameOf(args) })
           : error;
       });
-    const record = readPod(pod);
+    const record = readPod(pod, this.#options.slotCores);
     if (record === undefined) throw new SchedulerError('POD_ASKS_NOTHING', { pod: nameOf(args) });
     if (record.uid !== args.PodUID) throw new SchedulerError('POD_REPLACED', { pod: nameOf(args) });
     return record;
   }
 }
 
-function assignmentFrom({ needs }: Demand, placement: Placement): Assignment {
+function assignmentFrom(demand: Demand, placement: Placement): Assignment {
   const assigned = (index: number, slots: number): AssignedGpu[] =>
-    (placement[index] ?? []).map(({ uuid }) => ({ gpu: uuid, slots }));
+    (placement[index] ?? []).map(({ uuid, model }) => {
+      const taken = demand.takes(index, model);
+      return { gpu: uuid, slots, ...(taken > slots && { taken }) };
+    });
   return {
     version: 1,
     containers: Object.fromEntries(
-      needs.map(({ container, slots }, index) => [container, assigned(index, slots)]),
+      demand.needs.map(({ container, slots }, index) => [container, assigned(index, slots)]),
     ),
   };
 }

@@ -42,7 +42,7 @@ export class ExtenderService {
 
   private constructor(options: ExtenderOptionValues, logger: Logger) {
     const { cluster } = this;
-    const { strategy, evictAfter } = options;
+    const { strategy, slotCores, evictAfter } = options;
     this.#api = ApiServer.load(options.kubeconfig);
     const api = this.#api;
     this.#nodes = new Reflector({
@@ -56,10 +56,10 @@ export class ExtenderService {
       api,
       logger,
       path: '/api/v1/pods',
-      read: seePod,
+      read: (pod) => seePod(pod, slotCores),
       reflection: reflectPods(cluster),
     });
-    this.#binder = new Binder({ api, cluster, strategy, logger });
+    this.#binder = new Binder({ api, cluster, strategy, slotCores, logger });
     const preemption = new Preemption({
       cluster,
       strategy,
@@ -77,6 +77,7 @@ export class ExtenderService {
     const extender = new Extender({
       cluster,
       strategy,
+      slotCores,
       binder,
       preemption,
       eviction,

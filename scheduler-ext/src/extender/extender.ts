@@ -23,6 +23,8 @@ import type { Retry } from './retry.js';
 interface ExtenderOptions {
   readonly cluster: Cluster;
   readonly strategy: Strategy;
+  /** Percent of a GPU's time that a container may ask for with one slot. */
+  readonly slotCores: number | undefined;
   readonly binder: Binder;
   readonly preemption: Preemption;
   readonly eviction: Eviction;
@@ -75,7 +77,7 @@ export class Extender {
     const unready = this.#options.condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };
-    const pod = readPod(Pod);
+    const pod = readPod(Pod, this.#options.slotCores);
     if (pod === undefined) return { NodeNames };
     const { demand, problem = '' } = pod;
     if (demand === undefined)
@@ -100,7 +102,7 @@ export class Extender {
   /** A pod that requests no slots scores 0 on all nodes. */
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult {
     const { cluster } = this.#options;
-    const pod = readPod(Pod);
+    const pod = readPod(Pod, this.#options.slotCores);
     const judge = pod?.demand && this.#judgeFor(pod.demand);
     return (NodeNames ?? []).map((Host) => {
       const verdict = judge?.judge(cluster.node(Host), pod as PodRecord);
@@ -123,7 +125,7 @@ export class Extender {
   }
 
   async preempt({ Pod, NodeNameToMetaVictims }: PreemptionArgs): Promise<PreemptionResult> {
-    const pod = readPod(Pod);
+    const pod = readPod(Pod, this.#options.slotCores);
     const asked = NodeNameToMetaVictims ?? {};
     if (pod?.demand === undefined) return { NodeNameToMetaVictims: asked };
     return {

@@ -14,6 +14,10 @@ export interface Need {
   readonly slots: number;
   readonly gpus: number;
   readonly memory: number | undefined;
+  /** Percent of the time of each GPU. Undefined: the part of its slots suffices. */
+  readonly cores: number | undefined;
+  /** Percent of a GPU's time that its slots allow it to take on any GPU. */
+  readonly mostCores: number;
   readonly mode: SharingMode;
 }
 
@@ -33,11 +37,18 @@ export class Demand {
   /** In lower case, as the UUIDs: matching is case-insensitive. */
   readonly types: readonly string[];
   readonly uuids: ReadonlySet<string>;
-  /** By need and model. */
-  readonly #fits: (boolean | undefined)[][];
+  /** By need and model: the result of takes() for an empty GPU. */
+  readonly #takes: (number | undefined)[][];
 
-  constructor(readonly request: PodRequest) {
-    this.needs = request.containers.map(needOf);
+  /**
+   * @param slotCores percent of a GPU's time that a container may ask for with one slot. Undefined:
+   * a container gets at most the part that its slots are of the GPU.
+   */
+  constructor(
+    readonly request: PodRequest,
+    slotCores?: number,
+  ) {
+    this.needs = request.containers.map((container) => needOf(container, slotCores));
     this.pieces = this.needs
       .flatMap(({ init, gpus, slots }, index) =>
         init ? [] : Array.from({ length: gpus }, () => ({ index, slots })),
@@ -45,7 +56,7 @@ export class Demand {
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
     this.types = request.gpuTypes.map((type) => type.toLowerCase());
     this.uuids = new Set(request.gpuUuids.map((uuid) => uuid.toLowerCase()));
-    this.#fits = this.needs.map(() => []);
+    this.#takes = this.needs.map(() => []);
   }
 
   /** Whether the empty GPU could serve the container. */
@@ -54,7 +65,15 @@ export class Demand {
   }
 
   suitsModel(index: number, model: Model): boolean {
-    const row = this.#fits[index] as (boolean | undefined)[];
+    return this.takes(index, model) < Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * The slots of a GPU that the container takes: those that it requests, or more for the time that
+   * it asks for. Infinity if such a GPU cannot serve it.
+   */
+  takes(index: number, model: Model): number {
+    const row = this.#takes[index] as (number | undefined)[];
     const known = row[model.id];
     if (known !== undefined) return known;
     const need = this.needs[index] as Need;
@@ -62,9 +81,11 @@ export class Demand {
       this.isType(model) &&
       need.mode === model.mode &&
       need.slots <= model.slots &&
-      holdsMemory(need, model);
-    row[model.id] = fits;
-    return fits;
+      holdsMemory(need, model) &&
+      givesCores(need, model);
+    const slots = fits ? slotsOn(need, model) : Number.POSITIVE_INFINITY;
+    row[model.id] = slots;
+    return slots;
   }
 
   isType(model: Model): boolean {
@@ -83,24 +104,39 @@ export class Demand {
     return peak(
       this.needs.map((need, index) => ({
         init: need.init,
-        slots: this.suitsModel(index, gpu.model) ? need.slots : 0,
+        slots: this.suitsModel(index, gpu.model) ? this.takes(index, gpu.model) : 0,
       })),
     );
   }
 }
 
 /** A pod without a mode gets exclusive GPUs, where no fault of another tenant affects it. */
-function needOf({
-  container,
-  init,
-  slots,
-  gpus,
-  memory,
-  mode = 'exclusive',
-}: ContainerRequest): Need {
-  return { container, init, slots: slots / gpus, gpus, memory, mode };
+function needOf(
+  { container, init, slots, gpus, memory, cores, mode = 'exclusive' }: ContainerRequest,
+  slotCores: number | undefined,
+): Need {
+  const each = slots / gpus;
+  const time =
+    slotCores === undefined
+      ? { cores: undefined, mostCores: 0 }
+      : { cores, mostCores: each * slotCores };
+  return { container, init, slots: each, gpus, memory, ...time, mode };
 }
 
 export function holdsMemory({ memory, slots }: Need, model: Model): boolean {
   return memory === undefined || memory <= slots * model.slotMemory;
+}
+
+/** Percent of the time of such a GPU that the container may take. */
+export function coresOf({ slots, mostCores }: Need, model: Model): number {
+  return Math.min(100, Math.max(mostCores, Math.floor((100 * slots) / model.slots)));
+}
+
+export function givesCores(need: Need, model: Model): boolean {
+  return need.cores === undefined || need.cores <= coresOf(need, model);
+}
+
+/** The larger of its parts of memory and time, so that neither is promised twice. */
+function slotsOn({ slots, cores = 0 }: Need, model: Model): number {
+  return Math.max(slots, Math.ceil((cores * model.slots) / 100));
 }

@@ -174,3 +174,41 @@ function numbers(seed: number): (bound: number) => number {
     return (state >>> 8) % bound;
   };
 }
+
+/** Slots of 2 GiB: 55 of a large GPU, 9 of a small one. */
+const SIZED = { slotMemory: 2 * 2 ** 30 };
+const large = gpuOf('large', { ...SIZED, slots: 55 });
+const small = gpuOf('small', { ...SIZED, slots: 9 });
+
+test.each([
+  ['the slots of its memory where they give more time', small, 4, 20, 4],
+  ['the slots of its time where those of its memory give less', large, 4, 20, 11],
+  ['a whole GPU for all of its time', large, 10, 100, 55],
+  ['its slots without a request for time', large, 4, undefined, 4],
+])('a container takes %s', (_, gpu, slots, cores, taken) => {
+  const node = nodeOf(gpu);
+  const containers = [needOf('main', slots, { cores, memory: slots * SIZED.slotMemory })];
+  const demand = new Demand({ containers, gpuTypes: [], gpuUuids: [] }, 10);
+  const placement = place(demand, node.gpus, freeFor(NOBODY, node), 'binpack');
+  expect(placement && holdingOf(demand, placement)).toEqual(new Map([[gpu.uuid, taken]]));
+});
+
+test('the parts of time of all containers on a GPU fit into it', () => {
+  const node = nodeOf(large);
+  const containers = Array.from({ length: 6 }, (_, index) => needOf(`c${index}`, 2, { cores: 20 }));
+  const fits = (count: number) =>
+    place(
+      new Demand({ containers: containers.slice(0, count), gpuTypes: [], gpuUuids: [] }, 10),
+      node.gpus,
+      freeFor(NOBODY, node),
+      'binpack',
+    ) !== undefined;
+  expect([fits(5), fits(6)]).toEqual([true, false]);
+});
+
+test('without slotCores a request for time takes nothing more', () => {
+  const node = nodeOf(large);
+  const demand = demandOf(needOf('main', 4, { cores: 90 }));
+  const placement = place(demand, node.gpus, freeFor(NOBODY, node), 'binpack');
+  expect(placement && holdingOf(demand, placement)).toEqual(new Map([['large', 4]]));
+});

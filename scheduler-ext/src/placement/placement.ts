@@ -47,18 +47,13 @@ export function place(
 }
 
 /** The peak of slots that the pod holds of each GPU. */
-export function holdingOf({ needs }: Demand, placement: Placement): Holding {
-  const uuids = new Set(placement.flatMap((gpus) => gpus.map(({ uuid }) => uuid)));
-  const slotsOn = (uuid: string) =>
-    needs.map(({ init, slots }, index) => ({
+export function holdingOf(demand: Demand, placement: Placement): Holding {
+  const slotsOn = (gpu: Gpu) =>
+    demand.needs.map(({ init }, index) => ({
       init,
-      slots: lies(placement, index, uuid) ? slots : 0,
+      slots: placement[index]?.includes(gpu) ? demand.takes(index, gpu.model) : 0,
     }));
-  return new Map([...uuids].map((uuid) => [uuid, peak(slotsOn(uuid))]));
-}
-
-function lies(placement: Placement, index: number, uuid: string): boolean {
-  return placement[index]?.some((gpu) => gpu.uuid === uuid) ?? false;
+  return new Map([...new Set(placement.flat())].map((gpu) => [gpu.uuid, peak(slotsOn(gpu))]));
 }
 
 class Search {
@@ -89,9 +84,10 @@ class Search {
   #placeLasting(next: number): boolean {
     const piece = this.demand.pieces[next];
     if (piece === undefined) return this.#placeInit();
-    const { index, slots } = piece;
+    const { index } = piece;
     const chosen = this.#chosen[index] as number[];
     for (const place of this.#order) {
+      const slots = this.#takes(index, place);
       if (
         (this.#free[place] as number) < slots ||
         chosen.includes(place) ||
@@ -121,7 +117,7 @@ class Search {
       const held = (place: number) => (this.free[place] as number) - (this.#free[place] as number);
       const fitting = this.#order.filter(
         (place) =>
-          (room[place] as number) >= need.slots &&
+          (room[place] as number) >= this.#takes(index, place) &&
           this.demand.suits(index, this.gpus[place] as Gpu),
       );
       this.#chosen[index] = fitting.sort((a, b) => held(b) - held(a)).slice(0, need.gpus);
@@ -129,11 +125,15 @@ class Search {
     });
   }
 
+  #takes(index: number, place: number): number {
+    return this.demand.takes(index, (this.gpus[place] as Gpu).model);
+  }
+
   #sidecarsBefore(index: number, place: number): number {
     let slots = 0;
     for (let before = 0; before < index; before++) {
       const need = this.demand.needs[before] as Need;
-      if (!need.init && this.#chosen[before]?.includes(place)) slots += need.slots;
+      if (!need.init && this.#chosen[before]?.includes(place)) slots += this.#takes(before, place);
     }
     return slots;
   }

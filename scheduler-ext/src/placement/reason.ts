@@ -2,7 +2,7 @@ import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { type ErrorCode, type Figures, sentence } from '../errors.js';
-import { type Demand, holdsMemory, type Need } from './demand.js';
+import { coresOf, type Demand, givesCores, holdsMemory, type Need } from './demand.js';
 import { type Free, place } from './placement.js';
 
 /** Why a node cannot take a pod. */
@@ -53,7 +53,8 @@ export class Reasons {
       };
       return this.#reason('NODE_CONTAINERS_NOW', figures, true);
     }
-    const { container, slots } = need;
+    const { container } = need;
+    const slots = leastTaken(node.gpus, demand, narrow);
     const gpus = need.gpus === 1 ? 'one GPU' : `each of ${need.gpus} GPUs`;
     const unknown = Math.max(...node.gpus.map((gpu) => gpu.unknown));
     const known = free.map((count, index) => count + (node.gpus[index] as Gpu).unknown);
@@ -104,14 +105,16 @@ export class Reasons {
       return this.#reason('GPU_SLOTS', { most: mostSlots(inMode), container, slots }, false);
     const holding = large.filter(({ model }) => holdsMemory(need, model));
     if (holding.length === 0) return this.#reason('GPU_MEMORY', memoryFigures(need, large), false);
-    if (holding.length < need.gpus)
+    const giving = holding.filter(({ model }) => givesCores(need, model));
+    if (giving.length === 0) return this.#reason('GPU_CORES', coresFigures(need, holding), false);
+    if (giving.length < need.gpus)
       return this.#reason(
         'NODE_GPU_COUNT',
-        { fitting: holding.length, container, gpus: need.gpus },
+        { fitting: giving.length, container, gpus: need.gpus },
         false,
       );
-    const healthy = holding.filter((gpu) => this.#demand.suits(index, gpu));
-    const figures = { unhealthy: holding.length - healthy.length, gpus: holding.length };
+    const healthy = giving.filter((gpu) => this.#demand.suits(index, gpu));
+    const figures = { unhealthy: giving.length - healthy.length, gpus: giving.length };
     return healthy.length < need.gpus ? this.#reason('GPU_UNHEALTHY', figures, false) : undefined;
   }
 
@@ -127,9 +130,16 @@ export class Reasons {
 
 /** GPUs with room for that container alone. */
 function roomy(gpus: readonly Gpu[], free: Free, demand: Demand, index: number): number {
-  const { slots } = demand.needs[index] as Need;
-  return gpus.filter((gpu, place) => (free[place] as number) >= slots && demand.suits(index, gpu))
-    .length;
+  return gpus.filter(
+    (gpu, place) =>
+      (free[place] as number) >= demand.takes(index, gpu.model) && demand.suits(index, gpu),
+  ).length;
+}
+
+/** The slots that the container takes of the GPU on which they are fewest. */
+function leastTaken(gpus: readonly Gpu[], demand: Demand, index: number): number {
+  const suiting = gpus.filter((gpu) => demand.suits(index, gpu));
+  return Math.min(...suiting.map(({ model }) => demand.takes(index, model)));
 }
 
 function memoryFigures({ container, slots, memory = 0 }: Need, gpus: readonly Gpu[]): Figures {
@@ -143,6 +153,13 @@ function memoryFigures({ container, slots, memory = 0 }: Need, gpus: readonly Gp
     held: formatQuantity(slots * largest.slotMemory),
   };
   return { ...figures, needed: Math.ceil(memory / largest.slotMemory) };
+}
+
+function coresFigures(need: Need, gpus: readonly Gpu[]): Figures {
+  const { container, slots, cores = 0, mostCores } = need;
+  const given = Math.max(...gpus.map(({ model }) => coresOf(need, model)));
+  const needed = Math.ceil((cores * slots) / mostCores);
+  return { container, slots, cores, given, needed };
 }
 
 function namesOf(gpus: readonly Gpu[]): string {

@@ -134,3 +134,33 @@ test('with binpack the fuller GPU and node score higher, with spread the emptier
     true,
   ]);
 });
+
+const byTime = (slots: number, cores: number) =>
+  new Demand({ containers: [needOf('main', slots, { cores })], gpuTypes: [], gpuUuids: [] }, 10);
+
+test.each([
+  ['as much time as its slots allow', 4, 40, 55, undefined],
+  ['as much time as its slots are of a small GPU', 4, 44, 9, undefined],
+  [
+    'more time than that',
+    4,
+    45,
+    9,
+    'Nodes where 4 slots allow 44% of the time of a GPU, and container main asks for 45%: ' +
+      'ask for 5 slots, or for less time',
+  ],
+])('a pod may ask for %s', (_, slots, cores, of, sentence) => {
+  const verdict = judge(byTime(slots, cores), nodeOf(gpuOf('a', { slots: of })));
+  expect('sentence' in verdict ? verdict.sentence : undefined).toBe(sentence);
+});
+
+test('a full GPU is described by the slots that the time of the pod takes', () => {
+  const node = nodeOf(gpuOf('a', { slots: 55 }));
+  const holding = new Map([['a', 50]]);
+  node.hold({ uid: 'other', priority: 0, holding, demand: undefined });
+  expect(judge(byTime(4, 20), node)).toEqual({
+    sentence:
+      'Nodes without 11 free slots on one GPU for container main (the most on one: 5 of 55)',
+    resolvable: true,
+  });
+});

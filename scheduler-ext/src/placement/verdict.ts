@@ -1,6 +1,6 @@
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import type { Demand, Need } from './demand.js';
+import type { Demand } from './demand.js';
 import {
   type Free,
   freeFor,
@@ -35,14 +35,14 @@ export class Judge {
   /** By state of the node. */
   readonly #known = new Map<string, Verdict>();
   /** The common case, one container and one GPU, is judged without a search. */
-  readonly #single: Need | undefined;
+  readonly #single: boolean;
 
   constructor(demand: Demand, strategy: Strategy) {
     const { needs } = demand;
     this.#demand = demand;
     this.#strategy = strategy;
     this.#reasons = new Reasons(demand);
-    this.#single = needs.length === 1 && needs[0]?.gpus === 1 ? needs[0] : undefined;
+    this.#single = needs.length === 1 && needs[0]?.gpus === 1;
   }
 
   judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
@@ -60,17 +60,17 @@ export class Judge {
 
   #judge(node: NodeGpus, free: Free): Verdict {
     if (node.gpus.length === 0) return this.#reasons.withoutGpus(node);
-    const left = this.#single ? this.#scan(this.#single, node, free) : this.#search(node, free);
+    const left = this.#single ? this.#scan(node, free) : this.#search(node, free);
     if (left >= 0) return SCORED[this.#score(left, node)] as Verdict;
     return this.#reasons.forbidding(node) ?? this.#reasons.full(node, free);
   }
 
   /** Fraction of the chosen GPU that stays free; negative if none fits. */
-  #scan(need: Need, { gpus }: NodeGpus, free: Free): number {
+  #scan({ gpus }: NodeGpus, free: Free): number {
     let best = -1;
     for (let index = 0; index < gpus.length; index++) {
       const gpu = gpus[index] as Gpu;
-      const left = (free[index] as number) - need.slots;
+      const left = (free[index] as number) - this.#demand.takes(0, gpu.model);
       if (left < 0 || !this.#demand.suits(0, gpu)) continue;
       const part = left / gpu.model.slots;
       if (best < 0 || (this.#strategy === 'binpack' ? part < best : part > best)) best = part;
@@ -80,7 +80,7 @@ export class Judge {
 
   #search({ gpus }: NodeGpus, free: Free): number {
     const placement = place(this.#demand, gpus, free, this.#strategy);
-    return placement === undefined ? -1 : partLeft(this.#demand.needs, placement, gpus, free);
+    return placement === undefined ? -1 : partLeft(this.#demand, placement, gpus, free);
   }
 
   #score(left: number, { gpus }: NodeGpus): number {
@@ -95,19 +95,13 @@ export class Judge {
 }
 
 /** On average over the GPUs of the pod. */
-function partLeft(
-  needs: readonly Need[],
-  placement: Placement,
-  gpus: readonly Gpu[],
-  free: Free,
-): number {
+function partLeft(demand: Demand, placement: Placement, gpus: readonly Gpu[], free: Free): number {
   const taken = new Map<Gpu, number>();
-  for (const [index, need] of needs.entries()) {
-    for (const gpu of placement[index] ?? [])
-      taken.set(
-        gpu,
-        need.init ? Math.max(taken.get(gpu) ?? 0, need.slots) : (taken.get(gpu) ?? 0) + need.slots,
-      );
+  for (const [index, { init }] of demand.needs.entries()) {
+    for (const gpu of placement[index] ?? []) {
+      const [before, slots] = [taken.get(gpu) ?? 0, demand.takes(index, gpu.model)];
+      taken.set(gpu, init ? Math.max(before, slots) : before + slots);
+    }
   }
   const parts = [...taken].map(
     ([gpu, slots]) => ((free[gpus.indexOf(gpu)] as number) - slots) / gpu.model.slots,

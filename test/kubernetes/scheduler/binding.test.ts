@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
+import { readAssignment } from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
@@ -7,6 +9,8 @@ import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
 import { gpu, inventory, pod } from './objects.js';
 import { SlowWay } from './slow-way.js';
+
+const GIB = 2 ** 30;
 
 /**
  * Sends requests to the extender as kube-scheduler does, at moments that kube-scheduler would
@@ -43,6 +47,7 @@ async function startExtender(kubeconfig: string): Promise<ExtenderService> {
     kubeconfig,
     listen: { host: '127.0.0.1', port: 0 },
     strategy: 'binpack',
+    slotCores: 10,
     http: undefined,
     logLevel: 'info',
     evictAfter: undefined,
@@ -91,6 +96,29 @@ test('thirty concurrent bindings use each slot once', async () => {
   const answers = await Promise.all(pods.map((one) => bind(one)));
   expect(answers.filter((answer) => answer.Error === undefined)).toHaveLength(6);
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 9, 'GPU-b': 9 });
+});
+
+test('a part of the time takes slots beyond those of the memory, and the pod says so', async () => {
+  const annotations = { 'nvidia-virtual/cores': '60' };
+  const first = await cluster.create(pod('first', { slots: 6, annotations }));
+  const second = await cluster.create(
+    pod('second', { slots: 3, annotations: { 'nvidia-virtual/cores': '30' } }),
+  );
+  await cluster.addNode('large', [gpu('GPU-large', { slots: 100, slotMemory: GIB })]);
+  await until(() => extender.cluster.node('large')?.gpus.length === 1, 'the node is known');
+  const answers = [await bind(first, 'large'), await bind(second, 'large')];
+  expect(answers).toEqual([{}, {}]);
+  expect(extender.cluster.node('large')?.gpus[0]?.used).toBe(90);
+  const { metadata } = await cluster.get('second');
+  expect(readAssignment(metadata?.annotations?.[ANNOTATION.assigned])?.containers).toEqual({
+    main: [{ gpu: 'GPU-large', slots: 3, taken: 30 }],
+  });
+  const third = await cluster.create(
+    pod('third', { slots: 2, annotations: { 'nvidia-virtual/cores': '11' } }),
+  );
+  expect((await bind(third, 'large')).Error).toContain('without 11 free slots on one GPU');
+  await cluster.removePods();
+  await cluster.removeNode('large');
 });
 
 test('number 18: a pod that was deleted before its binding holds nothing', async () => {

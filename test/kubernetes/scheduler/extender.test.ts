@@ -30,6 +30,7 @@ function startExtender(port = 0): Promise<ExtenderService> {
     {
       ...{ kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' },
       evictAfter: EVICT_AFTER,
+      slotCores: undefined,
     },
     pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
   );
