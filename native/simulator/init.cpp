@@ -30,7 +30,7 @@ CUresult makeDevices() {
   Devices all;
   std::vector<std::string> uuids;
   for (int i = 0; i < deviceCount(); ++i) {
-    all.push_back(std::make_unique<Device>(i, deviceMemory(), shared));
+    all.push_back(std::make_unique<Device>(i, deviceMemory(i), shared));
     uuids.push_back(uuidText(all.back()->uuid));
   }
   Devices visible;

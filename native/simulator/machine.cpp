@@ -1,7 +1,7 @@
 #include "native/simulator/machine.h"
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,12 +14,18 @@ namespace {
 constexpr unsigned kComputeCapability = 90;
 constexpr std::size_t kDefaultMemory = std::size_t{8} << 30;
 
-/// Parses "8589934592", "512MiB" or "8GiB". Empty if the text is missing or invalid.
-std::optional<std::size_t> parseSize(const char* text) {
-  if (text == nullptr || !std::isdigit(static_cast<unsigned char>(*text))) return std::nullopt;
-  char* unit = nullptr;
-  const unsigned long long number = std::strtoull(text, &unit, 10);
-  const std::string_view suffix(unit);
+/// Empty if the variable is not set.
+std::string_view textOf(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? text : "";
+}
+
+/// Parses "8589934592", "512MiB" or "8GiB". Empty if the text is invalid.
+std::optional<std::size_t> parseSize(std::string_view text) {
+  unsigned long long number = 0;
+  const auto [unit, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view suffix(unit, text.data() + text.size() - unit);
   const int shift = suffix == "KiB"   ? 10
                     : suffix == "MiB" ? 20
                     : suffix == "GiB" ? 30
@@ -36,13 +42,19 @@ int deviceCount() {
   return std::clamp(text == nullptr || *text == 0 ? 1 : std::atoi(text), 0, kMaxDevices);
 }
 
-std::size_t deviceMemory() {
-  const std::size_t bytes = parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY")).value_or(0);
+std::size_t deviceMemory(int index) {
+  std::string_view sizes = textOf("NVIDIA_VIRTUAL_SIMULATED_MEMORY");
+  for (int before = 0; before < index; ++before) {
+    const std::size_t comma = sizes.find(',');
+    if (comma == std::string_view::npos) break;
+    sizes.remove_prefix(comma + 1);
+  }
+  const std::size_t bytes = parseSize(sizes.substr(0, sizes.find(','))).value_or(0);
   return bytes == 0 ? kDefaultMemory : bytes;
 }
 
 std::optional<std::size_t> contextMemory() {
-  return parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_CONTEXT"));
+  return parseSize(textOf("NVIDIA_VIRTUAL_SIMULATED_CONTEXT"));
 }
 
 int driverVersionFromEnvironment() {

@@ -17,8 +17,9 @@ inline constexpr int kFirstBus = 0x17;
 
 /// NVIDIA_VIRTUAL_SIMULATED_GPUS
 int deviceCount();
-/// NVIDIA_VIRTUAL_SIMULATED_MEMORY: bytes of each GPU.
-std::size_t deviceMemory();
+/// NVIDIA_VIRTUAL_SIMULATED_MEMORY: bytes of a GPU. Of several sizes, separated by commas, each is
+/// for one GPU, and the last one for all further GPUs.
+std::size_t deviceMemory(int index);
 /// NVIDIA_VIRTUAL_SIMULATED_CONTEXT: bytes that a context holds before any allocation; empty if the
 /// variable is not set.
 std::optional<std::size_t> contextMemory();

@@ -110,8 +110,12 @@ NVML_CALL nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* mino
 }
 
 NVML_CALL nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
-  const Wide bytes = simulator::deviceMemory();
-  return write(device, memory, {bytes, bytes, 0});
+  return simulator::onNvmlDevice(device, [&](int index) {
+    if (memory == nullptr) return kInvalidArgument;
+    const Wide bytes = simulator::deviceMemory(index);
+    *memory = {bytes, bytes, 0};
+    return kSuccess;
+  });
 }
 
 NVML_CALL nvmlDeviceGetBAR1MemoryInfo(void* device, Bar1Memory* memory) {

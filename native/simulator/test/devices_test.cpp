@@ -67,6 +67,21 @@ TEST_CASE("CUDA_VISIBLE_DEVICES selects and orders the GPUs") {
   inChild(secondUuid.substr(0, 12).c_str(), [] { sees(""); });  // the prefix of all three
 }
 
+TEST_CASE("GPUs may have different memory, and keep it whichever are visible") {
+  const auto memoryOf = [](int device) {
+    std::size_t bytes = 0;
+    OK(DRIVER(cuDeviceTotalMem_v2)(&bytes, device));
+    return bytes >> 20;
+  };
+  inChild("2,0,1", [&] {
+    setenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY", "1GiB,256MiB", 1);
+    OK(DRIVER(cuInit)(0));
+    CHECK(memoryOf(0) == 256);
+    CHECK(memoryOf(1) == 1024);
+    CHECK(memoryOf(2) == 256);
+  });
+}
+
 void* contextOf(CUdevice device) {
   CUcontext context = nullptr;
   OK(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
