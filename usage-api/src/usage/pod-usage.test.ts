@@ -131,6 +131,11 @@ test('before first use the expected quota follows the slots, and annotations can
   expect(idle({ 'nvidia-virtual/memory': '1Gi', 'nvidia-virtual/cores': '90' })).toMatchObject({
     ...{ memory: { quota: GIBIBYTE }, time: { share: 40 } },
   });
+  const containers = { main: [{ gpu: 'GPU-1', slots: 4, taken: 6 }] };
+  const assigned = JSON.stringify({ version: 1, containers });
+  expect(
+    idle({ 'nvidia-virtual/cores': '55', 'nvidia-virtual/assigned': assigned })?.time.share,
+  ).toBe(55);
 });
 
 test.each<[string, Shape, string, string | undefined]>([
@@ -205,7 +210,10 @@ test('slots are counted on the assigned GPUs, and init containers release theirs
   const resources = { limits: { 'nvidia-virtual/gpu': '6' } };
   const assigned = {
     version: 1,
-    containers: { first: [{ gpu: 'GPU-2', slots: 6 }], main: [{ gpu: 'GPU-1', slots: 4 }] },
+    containers: {
+      first: [{ gpu: 'GPU-2', slots: 6 }],
+      main: [{ gpu: 'GPU-1', slots: 4, taken: 5 }],
+    },
   };
   const annotations = { 'nvidia-virtual/assigned': JSON.stringify(assigned) };
   const pod = gpuPod({
@@ -215,7 +223,7 @@ test('slots are counted on the assigned GPUs, and init containers release theirs
   });
   const slots = new SlotMap();
   slots.add(pod, readGpuRequest(pod), undefined);
-  expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 4, 6]);
+  expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 5, 6]);
 });
 
 test('a sidecar holds its slots beside later init containers, as Kubernetes counts them', () => {

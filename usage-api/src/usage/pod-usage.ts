@@ -108,7 +108,9 @@ function expected(
     inventory?.gpus[0];
   const onEach = request.slots / request.gpus;
   const memory = least(request.memory, gpu && Math.floor(onEach * gpu.slotMemory));
-  const share = least(request.cores, gpu && Math.floor((onEach / gpu.slots) * 100));
+  const { taken = onEach } = assigned.find((one) => one.gpu === gpu?.uuid) ?? {};
+  const part = request.cores === undefined ? onEach : taken;
+  const share = least(request.cores, gpu && Math.floor((part / gpu.slots) * 100));
   return {
     gpus: assigned.map(({ gpu: uuid }) => ({ uuid })),
     memory: memory === undefined ? {} : { quota: memory },

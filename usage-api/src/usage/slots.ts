@@ -38,7 +38,8 @@ function gpusOf(
   figures: NodeFigures | undefined,
 ): Map<string, number> {
   const assigned = assignmentOf(pod)?.containers[container];
-  if (assigned) return new Map(assigned.map(({ gpu, slots: count }) => [gpu, count]));
+  if (assigned)
+    return new Map(assigned.map(({ gpu, slots: count, taken = count }) => [gpu, taken]));
   const gpus = allocationOf(pod, container, figures)?.specification.gpus ?? [];
   return new Map(gpus.map((gpu) => [gpu, slots / gpus.length]));
 }
