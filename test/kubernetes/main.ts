@@ -17,6 +17,7 @@ import { full } from './scenarios/full.js';
 import { makeGpuUsage } from './scenarios/gpu-usage.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
+import { memoryFirst } from './scenarios/memory-first.js';
 import { quickStart } from './scenarios/quick-start.js';
 import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
@@ -37,7 +38,7 @@ import { webhook } from './scenarios/webhook.js';
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, sharing, usage, full, containers, stolenSocket, foreignLibrary],
-  ...[userNamespaces, webhook],
+  ...[userNamespaces, webhook, memoryFirst],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
   quickStart,
 ];

@@ -4,7 +4,7 @@ import type { TenantObject } from './tenants.js';
 interface TenantOptions {
   /** Argument of `tenant`: `work`, `look`, `fill 4096`. Default: works until it is terminated. */
   readonly does?: string;
-  /** Default: 1. */
+  /** Default: 1. 0: it requests none by its limits. */
   readonly slots?: number;
   readonly annotations?: Readonly<Record<string, string>>;
   /** Additions to the pod's specification. */
@@ -118,6 +118,6 @@ export function tenantContainer(
     imagePullPolicy: 'Never',
     command,
     env,
-    resources: { limits: { [RESOURCE]: slots } },
+    ...(slots > 0 && { resources: { limits: { [RESOURCE]: slots } } }),
   };
 }
