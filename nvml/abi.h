@@ -151,6 +151,17 @@ struct Sample {  // nvmlSample_t with the member of its union that is used
   unsigned unused;
 };
 
+struct EventData {  // nvmlEventData_t
+  Device device;
+  Wide type;  ///< one of the bits of kXidEvent and its like
+  Wide data;  ///< the number of the Xid, for kXidEvent
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+
+/// nvmlEventTypeXidCriticalError, the type of an event that reports an Xid.
+inline constexpr Wide kXidEvent = 8;
+
 struct FieldValue {  // nvmlFieldValue_t
   unsigned fieldId;
   unsigned scopeId;

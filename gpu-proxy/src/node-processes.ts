@@ -10,6 +10,7 @@ import { Enforcement } from './allocations/enforcement.js';
 import { concurrentUser } from './allocations/worker-users.js';
 import { Arbiter, type ArbiterTable } from './gpus/arbiter.js';
 import type { NvmlReading } from './gpus/nvml-monitor.js';
+import type { XidReport } from './gpus/xids.js';
 import type { StateDirectory } from './host/state-directory.js';
 import { ConcurrentGpus, type MpsClient } from './mps/concurrent-gpus.js';
 import type { NodeSettings } from './node-types.js';
@@ -31,6 +32,7 @@ interface NodeProcessesOptions {
   mpsRestarted(): void;
   /** The sessions of an allocation were killed, because NVML reports memory above its quota. */
   beyondQuota(allocation: AllocationSpecification): void;
+  xidReported(report: XidReport): void;
 }
 
 const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
@@ -81,6 +83,7 @@ export class NodeProcesses {
       ...{ gpus, host, cacheLimit, cacheEveryMs },
       allocations: () => this.#options.allocations(),
       beyondQuota: (specification) => this.#options.beyondQuota(specification),
+      xidReported: (report) => this.#options.xidReported(report),
     });
     if (this.#options.arbitrated) this.#arbiter = this.#startArbiter();
     const allocations = () => this.#options.allocations();

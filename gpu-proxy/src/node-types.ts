@@ -5,6 +5,7 @@ import type { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { LastFigures } from './allocations/allocation-host.js';
 import type { ClientSocket } from './allocations/client-socket.js';
+import type { XidReport } from './gpus/xids.js';
 import type { Session } from './sessions/session.js';
 
 /** Settings that can change while a node runs. */
@@ -61,6 +62,8 @@ export interface NodeEvents {
   mpsRestarted: [];
   /** Its sessions were killed, because the driver reports memory use above the quota. */
   beyondQuota: [allocation: AllocationSpecification];
+  /** The driver reported an Xid. */
+  xid: [report: XidReport];
   /** An error to report to the user of an allocation. */
   trouble: [allocation: AllocationSpecification, error: ProxyError];
   /** An allocation became a grant again. The listener must serve its socket. */

@@ -19,6 +19,7 @@ import { concurrentUser, freeUser } from './allocations/worker-users.js';
 import { DEFAULT_GUARANTEED_SHARE, DEFAULT_WINDOW } from './configuration/schema.js';
 import type { Backend } from './gpus/backend.js';
 import type { NvmlReading } from './gpus/nvml-monitor.js';
+import { XidCounts } from './gpus/xids.js';
 import { Addon } from './host/addon.js';
 import type { Installation } from './host/installation.js';
 import { DIRECT, type Launcher } from './host/launcher.js';
@@ -71,6 +72,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #admission: Admission;
   readonly #registry: AllocationRegistry;
   readonly #processes: NodeProcesses;
+  readonly #xids = new XidCounts();
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -106,6 +108,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       arbiterRestarted: () => this.emit('arbiterRestarted'),
       mpsRestarted: () => this.emit('mpsRestarted'),
       beyondQuota: (specification) => this.emit('beyondQuota', specification),
+      xidReported: (report) => {
+        this.#xids.add(report);
+        this.emit('xid', report);
+      },
     });
   }
 
@@ -227,6 +233,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** The driver's latest reading of processes on its GPUs; undefined: none is recent. */
   get deviceReading(): NvmlReading | undefined {
     return this.#processes.deviceReading;
+  }
+
+  /** How often the driver reported each Xid for a GPU. @param gpu its UUID */
+  xidsOf(gpu: string): ReadonlyMap<number, number> {
+    return this.#xids.of(gpu);
   }
 
   /** See NodeProcesses. */

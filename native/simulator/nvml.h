@@ -1,4 +1,4 @@
-// The simulated NVML, whose functions are in two files.
+// The simulated NVML, whose functions are in three files.
 #pragma once
 
 #include <functional>
@@ -7,6 +7,8 @@
 #include "nvml/abi.h"
 
 #define NVML_CALL extern "C" __attribute__((visibility("default"))) nvml::Return
+
+NVML_CALL nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device);
 
 namespace simulator {
 

@@ -70,6 +70,7 @@ constexpr Option kOptions[] = {
     {"--presence", "", set<&Options::presence>},
     {"--processes", "NVML", text<&Options::processes>},
     {"--answers", "", set<&Options::answers>},
+    {"--xids", "", set<&Options::xids>},
     {"--watch", "MILLISECONDS", number<&Options::watch>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},

@@ -18,6 +18,7 @@ struct Options {
   bool presence = false;       ///< print which GPUs the driver sees and exit
   std::string processes;       ///< NVML's library: print who holds how much of the GPUs, and exit
   bool answers = false;        ///< with it: also what NVML answers about the GPUs
+  bool xids = false;           ///< with it: also the Xids that NVML tells meanwhile
   unsigned watch = 0;          ///< milliseconds: repeat that until the reader is gone; 0: once
   bool warm = false;           ///< start the driver now, and wait to be told whom to serve
   std::string driver;          ///< what dlopen gets

@@ -270,6 +270,16 @@ const TABLE = {
     'No worker can start on the GPU: {reason}. See the kernel log of the node (Xid), ' +
       'and reset the GPU.',
   ],
+  GPU_NEEDS_RESET: [
+    125,
+    'The driver reported Xid {xid}: {meaning}. Reset the GPU or restart the node. After a reset ' +
+      'of the GPU alone, delete the pod of gpu-proxy on the node.',
+  ],
+  XID_REPORTED: [
+    125,
+    'The driver reported Xid {xid} for GPU {gpu}: {meaning}. {consequence} ' +
+      'The kernel log of the node has the details.',
+  ],
   HOST_NOT_REACHED: [
     125,
     'gpu-proxy cannot start workers outside of its container: {reason}. ' +

@@ -2,6 +2,7 @@ import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger'
 import type { ProxyError } from '@nvidia-virtual/service/errors';
 import { NvmlMonitor, type NvmlReading, parseReading } from '../gpus/nvml-monitor.js';
 import { type CheckedAllocation, SecondCheck } from '../gpus/second-check.js';
+import { parseXids, type XidReport } from '../gpus/xids.js';
 import type { Allocation } from './allocation.js';
 import type { AllocationHost } from './allocation-host.js';
 import { type CachedAllocation, CacheWatch } from './cache-watch.js';
@@ -15,6 +16,13 @@ interface EnforcementOptions {
   allocations(): readonly Allocation[];
   /** Called after sessions are killed because NVML reports memory use above the quota. */
   beyondQuota(allocation: AllocationSpecification): void;
+  /** Called with each Xid. They are read only while programs use a GPU. */
+  xidReported(report: XidReport): void;
+}
+
+interface Reading {
+  readonly processes: NvmlReading;
+  readonly xids: readonly XidReport[];
 }
 
 /** Two readings must agree before sessions are killed, so there are four per second. */
@@ -22,11 +30,11 @@ const EVERY_MS = 250;
 
 /**
  * Enforces limits on workers that a client may have compromised: GPU memory as NVML reports it, and
- * the size of the cache of compiled code.
+ * the size of the cache of compiled code. The same readings tell the Xids of the GPUs.
  */
 export class Enforcement {
   readonly #options: EnforcementOptions;
-  readonly #monitor: NvmlMonitor<NvmlReading> | undefined;
+  readonly #monitor: NvmlMonitor<Reading> | undefined;
   readonly #check: SecondCheck | undefined;
   readonly #caches: CacheWatch | undefined;
 
@@ -40,17 +48,18 @@ export class Enforcement {
         logger,
         allocations: () => options.allocations().map((one) => this.#checked(one)),
       });
-      const monitor: NvmlMonitor<NvmlReading> = new NvmlMonitor({
+      const monitor: NvmlMonitor<Reading> = new NvmlMonitor({
         installation: host.installation,
         backend: host.backend,
         launcher: host.launcher,
         logger,
-        words: ['--watch', String(EVERY_MS)],
+        words: ['--xids', '--watch', String(EVERY_MS)],
         consequence:
           'NVML does not report the memory of the workers, so only the workers enforce the quotas',
-        parse: parseReading,
-        reading: (reading) => {
-          monitor.wanted = check.take(reading);
+        parse: (line) => ({ processes: parseReading(line), xids: parseXids(line) }),
+        reading: ({ processes, xids }) => {
+          for (const report of xids) options.xidReported(report);
+          monitor.wanted = check.take(processes);
         },
       });
       monitor.wanted = this.#used.length > 0;
@@ -68,7 +77,7 @@ export class Enforcement {
 
   /** Undefined: no recent answer, or no program uses a GPU. */
   get reading(): NvmlReading | undefined {
-    return this.#monitor?.latest;
+    return this.#monitor?.latest?.processes;
   }
 
   /** Fraction of the last minute in which kernels of the allocation ran; undefined: unknown. */

@@ -82,3 +82,45 @@ test('number 14: a GPU missing in two lists is unhealthy until it is listed', as
   await health.look();
   expect(health.reason(GOOD)).toBeUndefined();
 });
+
+test('Xids that programs cause never make a GPU suspected', async () => {
+  whyNoWorker = 'cuCtxCreate: CUDA_ERROR_UNKNOWN';
+  for (const xid of [13, 31, 43, 45, 68, 69]) health.noteXid({ gpu: GOOD.uuid, xid, count: 1000 });
+  await health.look();
+  expect([health.reason(GOOD), tried]).toEqual([undefined, []]);
+});
+
+test('after another Xid, a probe worker decides', async () => {
+  health.noteXid({ gpu: GOOD.uuid, xid: 94, count: 1 });
+  expect(tried).toEqual([]); // no tenant decides how often probes start
+  await health.look();
+  expect([health.reason(GOOD), tried]).toEqual([undefined, [GOOD.uuid]]);
+  whyNoWorker = 'cuCtxCreate: CUDA_ERROR_ECC_UNCORRECTABLE';
+  health.noteXid({ gpu: GOOD.uuid, xid: 12345, count: 1 });
+  await health.look();
+  expect(health.reason(GOOD)).toContain('CUDA_ERROR_ECC_UNCORRECTABLE');
+  whyNoWorker = undefined;
+  await health.look();
+  expect(health.reason(GOOD)).toBeUndefined();
+});
+
+test('a GPU that must be reset is unhealthy at once, until it was gone', async () => {
+  health.noteXid({ gpu: GOOD.uuid, xid: 95, count: 1 });
+  expect(health.reason(GOOD)).toContain('Xid 95');
+  expect(health.reason(OTHER)).toBeUndefined();
+  await health.look();
+  expect([health.reason(GOOD), tried]).toEqual([expect.stringContaining('Xid 95'), []]);
+  listed = [OTHER.uuid];
+  await health.look();
+  await health.look();
+  listed = [GOOD.uuid, OTHER.uuid];
+  await health.look();
+  expect([health.reason(GOOD), tried]).toEqual([undefined, [GOOD.uuid]]);
+});
+
+test('a GPU whose memory is full has not failed', async () => {
+  whyNoWorker = 'the warm worker cannot create a context: CUDA_ERROR_OUT_OF_MEMORY';
+  health.noteXid({ gpu: GOOD.uuid, xid: 94, count: 1 });
+  await health.look();
+  expect([health.reason(GOOD), tried]).toEqual([undefined, [GOOD.uuid]]);
+});

@@ -3,6 +3,7 @@ import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { Session } from '../sessions/session.js';
 import type { GpuArrivals } from './arrivals.js';
+import { type XidReport, xidFact } from './xids.js';
 
 interface GpuHealthOptions {
   readonly gpus: readonly GpuRecord[];
@@ -27,14 +28,17 @@ const CERTAIN = 2;
 
 /**
  * Health of the node's GPUs: a GPU is healthy if the driver lists it and workers can start on it.
- * Workers that die before they serve make it suspected. Then a probe worker decides, because
- * tenants can crash their own workers. An unhealthy GPU is checked again and can recover.
+ * Xids, and workers that die before they serve, make it suspected. Then a probe worker decides,
+ * because tenants can crash their own workers. An unhealthy GPU is checked again and can recover.
+ * After an Xid that requires a reset, it recovers only if it was gone in between.
  */
 export class GpuHealth {
   readonly #options: GpuHealthOptions;
   readonly #reasons = new Map<string, string>();
   readonly #missing = new Map<string, number>();
   readonly #failedStarts = new Map<string, number>();
+  /** Sentences about GPUs that must be reset. */
+  readonly #toReset = new Map<string, string>();
   readonly #timer: NodeJS.Timeout;
   #looking = false;
   #ended = false;
@@ -56,6 +60,20 @@ export class GpuHealth {
     for (const uuid of gpus)
       this.#failedStarts.set(uuid, neverServed ? (this.#failedStarts.get(uuid) ?? 0) + 1 : 0);
     if (gpus.some((uuid) => this.#isSuspected(uuid))) void this.look();
+  }
+
+  /**
+   * Acts on an Xid. A probe waits for the next look, so that a tenant that causes Xids cannot cause
+   * probes at a higher rate.
+   */
+  noteXid({ gpu: uuid, xid }: XidReport): void {
+    const { meaning, consequence } = xidFact(xid);
+    if (consequence === 'program') return;
+    this.#failedStarts.set(uuid, SUSPICIOUS);
+    if (consequence === 'probe') return;
+    this.#toReset.set(uuid, new ProxyError('GPU_NEEDS_RESET', { xid, meaning }).message);
+    for (const gpu of this.#options.gpus)
+      if (gpu.uuid === uuid) this.#judge(gpu, this.#toReset.get(uuid));
   }
 
   /** Lists the GPUs, and starts a probe worker on suspected and unhealthy ones. */
@@ -88,14 +106,17 @@ export class GpuHealth {
     this.#missing.set(gpu.uuid, seen ? 0 : (this.#missing.get(gpu.uuid) ?? 0) + 1);
     if (!seen) {
       if ((this.#missing.get(gpu.uuid) ?? 0) < CERTAIN) return this.reason(gpu);
+      if (!(listed instanceof Error)) this.#toReset.delete(gpu.uuid);
       return listed instanceof Error
         ? new ProxyError('GPU_NOT_LISTED', { reason: listed.message }).message
         : new ProxyError('GPU_LOST').message;
     }
+    const toReset = this.#toReset.get(gpu.uuid);
+    if (toReset !== undefined) return toReset;
     if (!this.#isSuspected(gpu.uuid) && this.reason(gpu) === undefined) return undefined;
     const why = await this.#options.whyNoWorker(gpu);
-    if (why === undefined) this.#failedStarts.set(gpu.uuid, 0);
-    return why === undefined
+    if (why === undefined || isFull(why)) this.#failedStarts.set(gpu.uuid, 0);
+    return why === undefined || isFull(why)
       ? undefined
       : new ProxyError('GPU_STARTS_NOTHING', { reason: why }).message;
   }
@@ -113,4 +134,9 @@ export class GpuHealth {
       this.#options.logger.info({ gpu: gpu.uuid }, 'the GPU can be used again');
     else if (before === undefined) this.#options.logger.error({ gpu: gpu.uuid }, reason);
   }
+}
+
+/** A GPU without memory for another context answers, so it has not failed. */
+function isFull(reason: string): boolean {
+  return reason.includes('CUDA_ERROR_OUT_OF_MEMORY');
 }

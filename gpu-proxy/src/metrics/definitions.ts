@@ -6,6 +6,7 @@ import {
 } from '@nvidia-virtual/ledger';
 import type { Refusals } from '../allocations/closer.js';
 import type { ReportedMemory } from '../gpus/device-memory.js';
+import { xidFact } from '../gpus/xids.js';
 import type { RoundTrips, Totals } from './totals.js';
 
 /** Source of the metrics of one GPU. */
@@ -13,6 +14,8 @@ interface GpuFigures extends GpuRecord {
   readonly warmWorkers: number;
   /** The largest possible quota of a new allocation, in bytes. */
   readonly memoryLeft: number;
+  /** Occurrences by number. */
+  readonly xids: ReadonlyMap<number, number>;
   /** Undefined outside of Kubernetes. */
   readonly healthy: boolean | undefined;
 }
@@ -99,9 +102,21 @@ export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
     type: 'gauge',
     name: 'nvidia_virtual_gpu_healthy',
     help:
-      '1 while the GPU can be used, 0 while it has failed; an event of the node says why. ' +
+      '1 while the GPU can be used, 0 while it has failed; the condition NvidiaVirtualGpuLost of ' +
+      'the node says why. ' +
       'Absent outside of Kubernetes.',
     read: ({ healthy }) => (healthy === undefined ? [] : Number(healthy)),
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_gpu_xid_errors_total',
+    help:
+      'Xids that the driver reported while programs used GPUs. consequence: program (a program ' +
+      'caused it), probe (a test worker decides about the GPU), reset (the GPU cannot be used ' +
+      'until it is reset).',
+    labels: ['xid', 'consequence'],
+    read: ({ xids }) =>
+      [...xids].map(([xid, count]) => [{ xid, consequence: xidFact(xid).consequence }, count]),
   },
   {
     type: 'gauge',

@@ -21,6 +21,7 @@ function sourceOf(
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
     ...{ ledgerConnected: () => true, podsFollowed: () => true, healthy: (gpu) => gpu === GPU },
     refusals: () => ({ pod: 1, node: 2 }),
+    xids: () => new Map([[79, 2]]),
     reportedBusy: () => 0.25,
     reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
   };
@@ -147,6 +148,9 @@ test('metrics of a GPU', async () => {
   expect(valuesOf(families, 'gpu_memory_left_bytes')).toEqual([[gpu, 5e9]]);
   expect(valuesOf(families, 'gpu_warm_workers')).toEqual([[gpu, 2]]);
   expect(valuesOf(families, 'gpu_healthy')).toEqual([[gpu, 1]]);
+  expect(valuesOf(families, 'gpu_xid_errors_total')).toEqual([
+    [{ ...gpu, xid: '79', consequence: 'reset' }, 2],
+  ]);
   expect(valuesOf(families, 'allocation_sessions')).toEqual([]);
 });
 

@@ -43,6 +43,8 @@ export interface MetricsSource {
    */
   reportedBusy(allocation: string, gpu: string): number | undefined;
   ledgerConnected(): boolean;
+  /** How often the driver reported each Xid for the GPU with this UUID. */
+  xids(gpu: string): ReadonlyMap<number, number>;
   /** Whether the GPU with this UUID can be used; undefined: outside of Kubernetes. */
   healthy(gpu: string): boolean | undefined;
   /** Whether the watch of the node's pods is current; undefined: outside of Kubernetes. */
@@ -142,6 +144,7 @@ export class Metrics {
         ...gpu,
         warmWorkers: source.warmWorkers(gpu.uuid),
         memoryLeft: source.memoryLeft(gpu.uuid),
+        xids: source.xids(gpu.uuid),
         healthy: source.healthy(gpu.uuid),
       })),
       allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({

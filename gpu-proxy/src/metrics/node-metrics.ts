@@ -25,6 +25,7 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
     memoryLeft: (gpu) => left(gpu)?.memory ?? 0,
     reportedMemory: (allocation) =>
       compareMemory(allocation, node.gpus, node.deviceReading ?? new Map()),
+    xids: (gpu) => node.xidsOf(gpu),
     reportedBusy: (allocation, gpu) => node.reportedBusy(allocation, gpu),
     refusals: () => node.closer.refusals,
     ...connections,

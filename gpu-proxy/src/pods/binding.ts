@@ -58,6 +58,7 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   WORKER_DIED: 'GpuWorkerDied',
   REPORT_ENDLESS: 'GpuWorkerDied',
   CACHE_BEYOND_LIMIT: 'GpuLimitReached',
+  XID_REPORTED: 'GpuXid',
 };
 
 export function eventReason(code: ErrorCode): EventReason {

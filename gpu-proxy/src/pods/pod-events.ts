@@ -13,9 +13,12 @@ export type EventReason =
   | 'GpuMemoryQuotaReached'
   | 'GpuMemoryBeyondQuota'
   | 'GpuLimitReached'
-  | 'GpuWorkerDied';
+  | 'GpuWorkerDied'
+  | 'GpuXid';
 
 interface EventTarget {
+  /** @default Pod */
+  readonly kind?: 'Node';
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
@@ -42,14 +45,14 @@ interface Told {
 
 /** Rate limit on writes of the same Event. */
 const AGAIN_MS = 60_000;
-/** Limit on different Events of a pod within that time. Further ones are dropped. */
-const MOST_OF_A_POD = 10;
+/** Limit on different Events of a target within that time. Further ones are dropped. */
+const MOST_OF_A_TARGET = 10;
 const FORGET_MS = 60 * 60_000;
 const LONGEST_MESSAGE = 1024;
 
 /**
- * Reports errors to a pod's user as Events of the pod. While the API server is unavailable, writes
- * are retried for an hour.
+ * Reports errors to a pod's user as Events of the pod, and Xids as Events of the node. While the
+ * API server is unavailable, writes are retried for an hour.
  */
 export class PodEvents {
   readonly #api: ApiServer;
@@ -75,7 +78,8 @@ export class PodEvents {
     this.#forget(now);
     const told = this.#told.get(key);
     if (told) this.#repeat(pod, told, sentence);
-    else if (this.#recentOf(pod, now) < MOST_OF_A_POD) this.#tell(pod, reason, sentence, key, now);
+    else if (this.#recentOf(pod, now) < MOST_OF_A_TARGET)
+      this.#tell(pod, reason, sentence, key, now);
   }
 
   #recentOf({ uid }: EventTarget, now: number): number {
@@ -140,12 +144,15 @@ export class PodEvents {
    * PUT creates or updates an Event, so retries are idempotent.
    */
   #put(
-    { namespace, name: podName, uid }: EventTarget,
+    { kind, namespace, name: target, uid }: EventTarget,
     { reason, name, sentence, count, first, last }: Told,
   ): Promise<unknown> {
     const body: CoreV1Event = {
       metadata: { name, namespace },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name: podName, uid },
+      involvedObject: {
+        ...{ apiVersion: 'v1', kind: kind ?? 'Pod', name: target, uid },
+        ...(kind === undefined && { namespace }),
+      },
       ...{ type: 'Warning', reason, message: sentence.slice(0, LONGEST_MESSAGE) },
       source: { component: 'nvidia-virtual', host: this.#node },
       ...{ count, firstTimestamp: first, lastTimestamp: last },

@@ -4,6 +4,7 @@ import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { GpuHealth } from '../gpus/health.js';
+import { type XidReport, xidFact } from '../gpus/xids.js';
 import type { Addon } from '../host/addon.js';
 import type { Installation } from '../host/installation.js';
 import type { StateDirectory } from '../host/state-directory.js';
@@ -59,6 +60,7 @@ export class KubernetesNode {
   /** Reports errors of the node to pods. Called before takeover, so earlier errors are included. */
   observe(node: GpuNode): void {
     node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
+    node.on('xid', (report) => this.#noteXid(report));
   }
 
   /** Starts to serve the grants of this node. */
@@ -130,6 +132,23 @@ export class KubernetesNode {
     this.events.warn(pod, reason, error.message, repeated ? `${error.code} ${id}` : undefined);
   }
 
+  /**
+   * Errors of programs are no events of the node: tenants can cause any number of them, and NVML
+   * does not name the program.
+   */
+  #noteXid(report: XidReport): void {
+    const { gpu, xid } = report;
+    const { nodeName, logger, health } = this.#options;
+    const { meaning, consequence } = xidFact(xid);
+    health.noteXid(report);
+    if (consequence === 'program') return;
+    const figures = { xid, gpu, meaning, consequence: CONSEQUENCES[consequence] };
+    const { message } = new ProxyError('XID_REPORTED', figures);
+    logger.error({ gpu, xid, count: report.count }, message);
+    const target = { kind: 'Node', namespace: 'default', name: nodeName, uid: nodeName } as const;
+    this.events.warn(target, eventReason('XID_REPORTED'), message);
+  }
+
   get health(): GpuHealth {
     return this.#options.health;
   }
@@ -144,6 +163,11 @@ export class KubernetesNode {
     this.#api.close();
   }
 }
+
+const CONSEQUENCES = {
+  probe: 'A test worker decides whether the GPU can be used.',
+  reset: 'The GPU cannot be used until it is reset.',
+} as const;
 
 function gpusOf(node: GpuNode, { record }: Session): readonly string[] {
   return node.allocations.find(({ id }) => id === record.allocation)?.specification.gpus ?? [];

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "native/worker/driver/simulated_state.h"
 #include "native/worker/gpus/answers.h"
 #include "native/worker/gpus/nvml.h"
+#include "native/worker/gpus/xid_events.h"
 #include "native/worker/reports/log.h"
 #include "native/worker/reports/report.h"
 
@@ -124,6 +126,12 @@ std::vector<Gpu> gpusOf(const Functions& functions, unsigned count) {
   return gpus;
 }
 
+std::vector<Device> devicesOf(const std::vector<Gpu>& gpus) {
+  std::vector<Device> devices;
+  for (const Gpu& gpu : gpus) devices.push_back(gpu.device);
+  return devices;
+}
+
 Wide memoryOf(const Functions& functions, Device device) {
   Memory memory{};
   return functions.memory && functions.memory(device, &memory) == kSuccess ? memory.total : 0;
@@ -136,18 +144,21 @@ void askOnce(const NvmlAnswers& answers, std::vector<Gpu>& gpus) {
   }
 }
 
-JsonObject describe(const Functions& functions, Gpu& gpu, const NvmlAnswers* answers) {
+JsonObject describe(const Functions& functions, Gpu& gpu, const NvmlAnswers* answers,
+                    XidEvents* xids) {
   JsonObject object;
   object.add("uuid", std::string_view(gpu.uuid)).add("processes", processesOf(functions, gpu));
+  if (xids != nullptr) object.add("xids", xids->take(gpu.device));
   if (answers == nullptr) return object;
   return object.add("memory", memoryOf(functions, gpu.device))
       .add("constants", gpu.constants)
       .add("readings", answers->readings(gpu.device));
 }
 
-bool print(const Functions& functions, std::vector<Gpu>& gpus, const NvmlAnswers* answers) {
+bool print(const Functions& functions, std::vector<Gpu>& gpus, const NvmlAnswers* answers,
+           XidEvents* xids) {
   std::vector<JsonObject> objects;
-  for (Gpu& gpu : gpus) objects.push_back(describe(functions, gpu, answers));
+  for (Gpu& gpu : gpus) objects.push_back(describe(functions, gpu, answers, xids));
   JsonObject all;
   all.add("gpus", objects);
   if (answers != nullptr) all.add("system", answers->system());
@@ -172,10 +183,14 @@ int printDeviceProcesses(const Options& options) {
   const NvmlAnswers answers(library);
   const NvmlAnswers* asked = options.answers ? &answers : nullptr;
   if (asked != nullptr) askOnce(answers, gpus);
-  bool read = print(functions, gpus, asked);
+  std::optional<XidEvents> events;
+  if (options.xids) events.emplace(library, devicesOf(gpus));
+  XidEvents* xids = events ? &*events : nullptr;
+  const std::chrono::milliseconds interval(options.watch);
+  bool read = print(functions, gpus, asked, xids);
   if (options.watch == 0) return read ? 0 : 1;
-  for (; read; read = print(functions, gpus, asked))
-    std::this_thread::sleep_for(std::chrono::milliseconds(options.watch));
+  for (; read; read = print(functions, gpus, asked, xids))
+    xids == nullptr ? std::this_thread::sleep_for(interval) : xids->wait(interval);
   return 0;
 }
 

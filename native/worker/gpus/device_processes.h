@@ -10,6 +10,8 @@ namespace worker {
 /// and the microseconds in which kernels of the process ran since the line before.
 /// With options.answers, each GPU also has its "memory" in bytes and NVML's answers ("constants",
 /// "readings"), and the line has those of the "system" (answers.h).
+/// With options.xids, each GPU also has the "xids" of the time since the line before
+/// (xid_events.h).
 /// options.processes names libnvidia-ml.so.1; with options.watch there is a line per interval, and
 /// the function returns when the reader is gone. Returns the exit status.
 int printDeviceProcesses(const Options& options);

@@ -68,5 +68,31 @@ int nvmlDeviceGetPdi(void*, Pdi* pdi) {
   return pdi->value = 5, 0;
 }
 
+struct Event {
+  void* device;
+  unsigned long long type;
+  unsigned long long data;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+
+static int set;
+
+int nvmlEventSetCreate(void** created) { return *created = &set, 0; }
+
+/// The first GPU tells its Xids, the second one does not.
+int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void* into) {
+  return into == &set && types == 8 && device == &devices[0] ? 0 : 3;
+}
+
+/// Xid 31 twice, then Xid 79, then nothing.
+int nvmlEventSetWait_v2(void*, Event* event, unsigned) {
+  static int waits = 0;
+  static const unsigned long long xids[] = {31, 31, 79};
+  if (waits == 3) return 15;
+  *event = {&devices[0], 8, xids[waits++], ~0u, ~0u};
+  return 0;
+}
+
 int nvmlSystemGetCudaDriverVersion_v2(int* version) { return *version = 14020, 0; }
 }

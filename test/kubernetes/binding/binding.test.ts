@@ -1,10 +1,10 @@
-import { readlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { makeLyingBuild } from '@nvidia-virtual/gpu-proxy/testing/lying-worker';
-import { eventually } from '@nvidia-virtual/service/testing/eventually';
-import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf } from './scene.js';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
+import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf, NODE } from './scene.js';
 
 const MiB = 2 ** 20;
 const ASKING_FOR_MORE = 'start(); say("total", memory()[1] // MiB, "more", alloc(800 * MiB))';
@@ -681,6 +681,33 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and recovers', asy
   expect(scene.specification(id)).toMatchObject({ gpus: [expect.stringMatching(/01$/)] });
   writeFileSync(failures, '');
   await eventually(async () => expect(await health()).toEqual(['', '']));
+});
+
+test('an Xid about the GPU is an event of the node, one of a program is not', async () => {
+  const xids = path.join(scene.directory, 'xids');
+  writeFileSync(xids, '');
+  const http = path.join(scene.directory, 'http.sock');
+  await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_XIDS: xids }, '--http', http);
+  const { pod, socket } = await scene.started('xids', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  const metrics = () => scene.get(http, '/metrics');
+  // The reader registers for Xids before its first reading.
+  await until(async () => (await metrics()).includes('allocation_memory_reported_bytes{'));
+  appendFileSync(xids, '0 31\n0 95\n');
+  await eventually(async () =>
+    expect((await scene.gpus()).map(({ unhealthy }) => unhealthy)).toEqual([
+      expect.stringContaining('The driver reported Xid 95'),
+    ]),
+  );
+  await eventually(async () =>
+    expect(await scene.events(NODE)).toEqual([
+      ['GpuXid', expect.stringMatching(/Xid 95 for GPU GPU-.*until it is reset/)],
+    ]),
+  );
+  for (const series of [/xid="31".* 1$/m, /xid="95".* 1$/m, /gpu_healthy{.*} 0$/m])
+    expect(await metrics()).toMatch(series);
+  await program.finish();
 });
 
 test('gpu-proxy exits with status 0 if a GPU returns, and programs continue', async () => {

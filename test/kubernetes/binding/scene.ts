@@ -36,7 +36,7 @@ import { ControlPlane } from '../control-plane.js';
 import { KubeletResources } from './kubelet-resources.js';
 import { type CgroupDriver, PodCgroups } from './pod-cgroup.js';
 
-const NODE = 'node-1';
+export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
 /** Allocates memory, prints the total, and waits for the end of its input. */
 export const HOLDING =
