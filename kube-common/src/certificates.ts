@@ -4,6 +4,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Logger } from 'pino';
 import type { ApiServer } from './api-server.js';
 import type { KeyPair } from './certificates/authority.js';
+import { readKeyPair } from './certificates/directory.js';
 import { keepKeyring, type ObjectName } from './certificates/secret.js';
 import { type CaBundleHolder, trust } from './certificates/trust.js';
 
@@ -11,7 +12,8 @@ export type { KeyPair } from './certificates/authority.js';
 export type { ObjectName } from './certificates/secret.js';
 export type { CaBundleHolder } from './certificates/trust.js';
 
-interface ServingCertificateOptions {
+/** A certificate that the replicas create and renew. */
+interface OwnCertificate {
   readonly api: ApiServer;
   /** Secret for the CA and the certificate of all replicas. Created if missing. */
   readonly secret: ObjectName;
@@ -21,8 +23,17 @@ interface ServingCertificateOptions {
   readonly hosts: readonly string[];
   /** Objects whose caBundle must contain the CA. It is kept up to date. */
   readonly holders: readonly CaBundleHolder[];
+}
+
+interface ServingCertificateOptions {
+  readonly own: OwnCertificate;
+  /**
+   * Directory with `tls.crt` and `tls.key`, which another program such as cert-manager renews.
+   * With it, `own` is not used: no Secret is read, and no caBundle is written.
+   */
+  readonly directory?: string | undefined;
   readonly logger: Logger;
-  /** Milliseconds between checks of the Secret and the holders. @default 10000 */
+  /** Milliseconds between checks of the Secret and the holders, or the files. @default 10000 */
   readonly interval?: number;
 }
 
@@ -31,7 +42,7 @@ interface ServingCertificateOptions {
  * before it expires. The former CA stays trusted until it expires, and a new CA is published
  * before it signs, so clients trust the certificate at all times.
  *
- *     const certificate = new ServingCertificate({ api, secret, hosts, holders, logger });
+ *     const certificate = new ServingCertificate({ own: { api, secret, hosts, holders }, logger });
  *     const server = createServer(handler);          // node:https, without key and cert
  *     await certificate.serve(server);               // with a certificate, renewed in time
  *     conditions: { certificate: certificate.condition }
@@ -98,22 +109,28 @@ export class ServingCertificate {
   }
 
   async #look(): Promise<void> {
-    const { api, secret, hosts, holders, logger } = this.#options;
+    const { directory, logger } = this.#options;
     try {
-      const { bundle, serving } = await keepKeyring(api, secret, hosts, new Date());
-      for (const holder of holders) {
-        if (await trust(api, holder, bundle)) logger.info({ ...holder }, 'updated the caBundle');
-      }
-      this.#use(serving);
+      this.#use(directory === undefined ? await this.#keepOwn() : readKeyPair(directory));
       this.#problem = undefined;
     } catch (error) {
       const sentence = (error as Error).message;
       if (sentence !== this.#problem)
         logger.warn({ reason: sentence }, 'the serving certificate is not ready');
-      // A trusted certificate stays valid while the API server is unreachable.
+      // A trusted certificate stays valid while the API server or the files are unreadable.
       this.#problem =
         this.#current === undefined || this.#problem !== undefined ? sentence : undefined;
     }
+  }
+
+  async #keepOwn(): Promise<KeyPair> {
+    const { own, logger } = this.#options;
+    const { api, secret, hosts, holders } = own;
+    const { bundle, serving } = await keepKeyring(api, secret, hosts, new Date());
+    for (const holder of holders) {
+      if (await trust(api, holder, bundle)) logger.info({ ...holder }, 'updated the caBundle');
+    }
+    return serving;
   }
 
   #use(serving: KeyPair): void {

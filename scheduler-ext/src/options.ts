@@ -9,6 +9,7 @@ import {
   percent,
 } from '@nvidia-virtual/service/configuration/kinds';
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
+import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
 
 const COMMON = {
   kubeconfig: option(filePath, {
@@ -75,6 +76,7 @@ export const WEBHOOK_OPTIONS = {
     help: "percent of a GPU's time that a pod may ask for with one slot, if slotMemory is set",
     default: '10',
   }),
+  certificateDirectory: SHARED_OPTIONS.certificateDirectory,
   clientAuthority: option(filePath, {
     help:
       "PEM file of the CA of the API server's client certificate; " +

@@ -519,6 +519,8 @@ describe('invalid values are refused with what to set', () => {
       OPERATOR,
       'set networkPolicy.metricsFrom to the namespace of Prometheus',
     ],
+    [{ certManager: { enabled: true } }, {}, 'install cert-manager first'],
+    [{ certManager: { issuer: { name: 'company' } } }, {}, 'set certManager.enabled=true'],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
   ])('%j %j', async (values, options, remedy) => {
@@ -659,6 +661,69 @@ describe('network policies', () => {
       .flat()
       .filter(({ ports }) => METRICS.includes(ports[0].port));
     expect(metrics.map(({ from }) => from)).toEqual(Array(4).fill([PROMETHEUS]));
+  });
+});
+
+describe('with cert-manager', () => {
+  const CERT_MANAGER = { apis: ['cert-manager.io/v1/Certificate'] };
+  const PARTS = ['webhook', 'usage-api'];
+
+  test('it makes the certificates, and tells the API server whom to trust', async () => {
+    const rendered = await render({ values: { certManager: { enabled: true } }, ...CERT_MANAGER });
+    for (const part of PARTS) {
+      const { spec } = rendered.find('Certificate', `nvidia-virtual-${part}`);
+      expect(spec).toMatchObject({
+        issuerRef: { kind: 'Issuer', name: 'nvidia-virtual-authority' },
+        dnsNames: expect.arrayContaining([`nvidia-virtual-${part}.nvidia-virtual.svc`]),
+      });
+      const pod = rendered.pods.get(`Deployment nvidia-virtual-${part}`);
+      const container = containerOf(pod, part);
+      const { NVIDIA_VIRTUAL_CERTIFICATE_DIRECTORY: mountPath } = environmentOf(container);
+      expect(container.volumeMounts).toContainEqual({
+        name: 'certificate',
+        mountPath,
+        readOnly: true,
+      });
+      expect(pod.volumes).toContainEqual({
+        name: 'certificate',
+        secret: { secretName: spec.secretName },
+      });
+    }
+    const trusting = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'].map(
+      (kind) => [rendered.find(kind, 'nvidia-virtual'), 'webhook'],
+    );
+    trusting.push([rendered.of('APIService')[0], 'usage-api']);
+    for (const [{ kind, metadata }, part] of trusting)
+      expect([kind, metadata.annotations]).toEqual([
+        kind,
+        { 'cert-manager.io/inject-ca-from': `nvidia-virtual/nvidia-virtual-${part}` },
+      ]);
+  });
+
+  test('our own Secrets and the rights to them are gone', async () => {
+    const rendered = await render({ values: { certManager: { enabled: true } }, ...CERT_MANAGER });
+    for (const part of PARTS) expect(rendered.has('Secret', `nvidia-virtual-${part}`)).toBe(false);
+    const rules = [...rendered.of('Role'), ...rendered.of('ClusterRole')].flatMap(
+      (role) => role.rules as KubernetesObject[],
+    );
+    const named = rules.flatMap(({ resources, resourceNames }) =>
+      resources.includes('secrets') ? resourceNames : [],
+    );
+    expect(named).toEqual(['nvidia-virtual-redis']);
+    const trusted = /webhookconfigurations|apiservices/;
+    expect(rules.filter(({ resources }) => trusted.test(resources.join()))).toEqual([]);
+  });
+
+  test('an issuer of the cluster signs in place of our own authority', async () => {
+    const issuer = { kind: 'ClusterIssuer', name: 'company' };
+    const certManager = { enabled: true, issuer };
+    const rendered = await render({ values: { certManager }, ...CERT_MANAGER });
+    expect(rendered.of('Issuer')).toEqual([]);
+    expect(rendered.of('Certificate').map(({ spec }) => spec.issuerRef)).toEqual([issuer, issuer]);
+  });
+
+  test('is not asked by default', () => {
+    expect(chart.text).not.toContain('cert-manager.io');
   });
 });
 

@@ -8,7 +8,7 @@ import {
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
 
-const { ledger, http, logLevel } = SHARED_OPTIONS;
+const { certificateDirectory, ledger, http, logLevel } = SHARED_OPTIONS;
 
 /** Options of nvidia-virtual-usage-api. Flags, variables and help are generated from them. */
 export const OPTIONS = {
@@ -33,6 +33,7 @@ export const OPTIONS = {
     help: 'Secret with the serving certificate of all replicas; they create and renew it',
     default: 'nvidia-virtual-usage-api',
   }),
+  certificateDirectory,
   ledger: {
     ...ledger,
     url: option(redisUrl, {

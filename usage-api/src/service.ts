@@ -151,14 +151,14 @@ export class UsageService {
   }
 
   #certificateOptions(): ConstructorParameters<typeof ServingCertificate>[0] {
-    const { namespace, service, secret } = this.#options;
-    return {
+    const { namespace, service, secret, certificateDirectory } = this.#options;
+    const own = {
       api: this.#api,
       secret: { namespace, name: secret },
       hosts: [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`],
-      holders: [{ kind: 'APIService', name: `${VERSION}.${GROUP}` }],
-      logger: this.#logger,
+      holders: [{ kind: 'APIService', name: `${VERSION}.${GROUP}` }] as const,
     };
+    return { own, directory: certificateDirectory, logger: this.#logger };
   }
 }
 

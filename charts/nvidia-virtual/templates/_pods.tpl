@@ -192,4 +192,36 @@ has hostNetwork and port.
   value: ":{{ index . 2 }}"
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ $root.Values.logLevel }}
+{{- if $root.Values.certManager.enabled }}
+- name: NVIDIA_VIRTUAL_CERTIFICATE_DIRECTORY
+  value: /etc/nvidia-virtual/certificate
+{{- end }}
+{{- end }}
+
+{{/* The certificate that cert-manager keeps in a Secret. */}}
+{{- define "nvidia-virtual.certificateMount" -}}
+{{- if .Values.certManager.enabled }}
+- name: certificate
+  mountPath: /etc/nvidia-virtual/certificate
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* (list $ "webhook") */}}
+{{- define "nvidia-virtual.certificateVolume" -}}
+{{- if (index . 0).Values.certManager.enabled }}
+- name: certificate
+  secret:
+    secretName: {{ include "nvidia-virtual.name" . }}-tls
+{{- end }}
+{{- end }}
+
+{{/* Lets cert-manager write the caBundle: (list $ "webhook"). */}}
+{{- define "nvidia-virtual.injectedAuthority" -}}
+{{- $root := index . 0 -}}
+{{- if $root.Values.certManager.enabled }}
+annotations:
+  {{- $certificate := include "nvidia-virtual.name" . }}
+  cert-manager.io/inject-ca-from: {{ $root.Release.Namespace }}/{{ $certificate }}
+{{- end }}
 {{- end }}

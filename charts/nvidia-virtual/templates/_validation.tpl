@@ -87,6 +87,16 @@ nothing.
 - webhook.port and usageApi.port are both {{ .Values.webhook.port }}, and both listen in the network
   of the node: set one of the two to another port.
 {{- end }}
+{{- if and .Values.certManager.enabled
+  (not (.Capabilities.APIVersions.Has "cert-manager.io/v1/Certificate")) }}
+- certManager.enabled is true, and the cluster knows no Certificate:
+  install cert-manager first, or set certManager.enabled=false (with helm
+  template: --api-versions cert-manager.io/v1/Certificate).
+{{- end }}
+{{- if and .Values.certManager.issuer (not .Values.certManager.enabled) }}
+- certManager.issuer is set, and certManager.enabled is false, so nobody asks the issuer:
+  set certManager.enabled=true, or leave the issuer out.
+{{- end }}
 {{- if eq .Release.Namespace "default" }}
 - The namespace is default, but this product is privileged on GPU nodes:
   install it into its own namespace, with -n nvidia-virtual --create-namespace.

@@ -47,13 +47,16 @@ export class WebhookService {
     this.#connections = new Connections(this.#server);
     this.#server.keepAliveTimeout = LONGEST_IDLE;
     this.#certificate = new ServingCertificate({
-      api: this.#api,
-      secret: { namespace, name },
-      hosts: options.host ?? [`${name}.${namespace}.svc`, `${name}.${namespace}`, name],
-      holders: [
-        { kind: 'MutatingWebhookConfiguration', name: release },
-        { kind: 'ValidatingWebhookConfiguration', name: release },
-      ],
+      own: {
+        api: this.#api,
+        secret: { namespace, name },
+        hosts: options.host ?? [`${name}.${namespace}.svc`, `${name}.${namespace}`, name],
+        holders: [
+          { kind: 'MutatingWebhookConfiguration', name: release },
+          { kind: 'ValidatingWebhookConfiguration', name: release },
+        ],
+      },
+      directory: options.certificateDirectory,
       logger,
     });
     metrics.followCertificate(() => this.#certificate.expiry);

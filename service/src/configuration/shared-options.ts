@@ -40,6 +40,12 @@ export const SHARED_OPTIONS = {
       }),
     },
   },
+  certificateDirectory: option(filePath, {
+    help:
+      'directory with the serving certificate as tls.crt and tls.key, which another program ' +
+      'such as cert-manager renews',
+    otherwise: 'the replicas create and renew a certificate in a Secret',
+  }),
   http: option(address, {
     help:
       'address of /metrics, /healthz and /readyz; without authentication, so use a ' +

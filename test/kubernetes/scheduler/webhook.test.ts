@@ -49,6 +49,7 @@ function startWebhook(at = port, httpAt = http): Promise<WebhookService> {
     host: ['127.0.0.1'],
     http: health,
     logLevel: 'info' as const,
+    certificateDirectory: undefined,
     clientAuthority: undefined,
     slotMemory: 2 * 2 ** 30,
     slotCores: 10,
