@@ -664,6 +664,16 @@ describe('network policies', () => {
   });
 });
 
+test('without the usage API, nothing of it is left', async () => {
+  const values = {
+    usageApi: { enabled: false },
+    monitoring: { serviceMonitor: true },
+    networkPolicy: { metricsFrom: [PROMETHEUS] },
+  };
+  const rendered = await render({ values, ...OPERATOR });
+  expect(rendered.text).not.toMatch(/usage-api|usage\.nvidia-virtual\.io/);
+});
+
 describe('with cert-manager', () => {
   const CERT_MANAGER = { apis: ['cert-manager.io/v1/Certificate'] };
   const PARTS = ['webhook', 'usage-api'];
