@@ -637,7 +637,7 @@ describe('network policies', () => {
   test('block scrapers by default', () => {
     const rules = rulesOf(chart);
     expect([...rules.keys()].toSorted()).toEqual(
-      ['node', 'redis', 'scheduler', 'usage-api', 'webhook'].map(
+      ['checks', 'node', 'redis', 'scheduler', 'usage-api', 'webhook'].map(
         (name) => `nvidia-virtual-${name}`,
       ),
     );
@@ -661,6 +661,69 @@ describe('network policies', () => {
       .flat()
       .filter(({ ports }) => METRICS.includes(ports[0].port));
     expect(metrics.map(({ from }) => from)).toEqual(Array(4).fill([PROMETHEUS]));
+  });
+});
+
+describe('a cluster without a way to the outside', () => {
+  const DNS = [53, 5353].flatMap((port) => [
+    { protocol: 'UDP', port },
+    { protocol: 'TCP', port },
+  ]);
+  /** The egress rules of the policies that select a pod with these labels. */
+  const egressOf = (rendered: Rendered, labels: Record<string, string>): KubernetesObject[][] =>
+    rendered
+      .of('NetworkPolicy')
+      .filter(({ spec: { podSelector } }) => {
+        const { matchLabels, matchExpressions = [] } = podSelector;
+        const named = Object.entries(matchLabels).every(([key, value]) => labels[key] === value);
+        return (
+          named &&
+          matchExpressions.every(({ key, values }: KubernetesObject) =>
+            values.includes(labels[key] ?? ''),
+          )
+        );
+      })
+      .map(({ spec }) => (spec.policyTypes.includes('Egress') ? spec.egress : ['anything']));
+  const podLabels = ({ objects }: Rendered): [string, Record<string, string>][] =>
+    objects
+      .filter(({ kind, spec }) => kind === 'Pod' || spec?.template?.spec)
+      .map(({ kind, metadata, spec }) => [
+        `${kind} ${metadata.name}`,
+        kind === 'Pod' ? metadata.labels : spec.template.metadata.labels,
+      ]);
+
+  test('every pod reaches only DNS, the API server and our Redis', () => {
+    const redis = {
+      ports: [{ protocol: 'TCP', port: 6379 }],
+      to: [
+        {
+          podSelector: {
+            matchLabels: expect.objectContaining({ 'app.kubernetes.io/component': 'redis' }),
+          },
+        },
+      ],
+    };
+    const apiServer = { ports: [443, 6443, 8443, 16443].map((port) => ({ protocol: 'TCP', port })) };
+    const pods = podLabels(chart);
+    expect(pods.length).toBe(chart.pods.size);
+    for (const [name, labels] of pods) {
+      const usesRedis = /-(node|usage-api)$/.test(name);
+      const rules = [{ ports: DNS }, apiServer, ...(usesRedis ? [redis] : [])];
+      expect([name, egressOf(chart, labels)]).toEqual([name, [rules]]);
+    }
+  });
+
+  test('the API server and another Redis have the address and ports of the values', async () => {
+    const apiServer = [{ ipBlock: { cidr: 'fd00::1/128' } }];
+    const networkPolicy = { apiServer, apiServerPorts: [16443] };
+    const redis = { enabled: false, url: 'rediss://[fd00::2]:6380/1' };
+    const rendered = await render({ values: { networkPolicy, redis } });
+    const { spec } = rendered.find('NetworkPolicy', 'nvidia-virtual-node');
+    expect(spec.egress).toEqual([
+      { ports: DNS },
+      { ports: [{ protocol: 'TCP', port: 16443 }], to: apiServer },
+      { ports: [{ protocol: 'TCP', port: 6380 }] },
+    ]);
   });
 });
 
