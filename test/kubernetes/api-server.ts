@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { KeyPair } from './authority.js';
 
 /** Addresses on which the components listen. */
@@ -22,9 +23,14 @@ export interface ApiServerFiles {
   readonly serviceAccountKey: string;
 }
 
-/** The first address of the Service range, reserved by Kubernetes. */
-export const SERVICE_ADDRESS = '10.96.0.1';
-const SERVICE_RANGE = '10.96.0.0/16';
+/** The first address of the Service range is reserved by Kubernetes. */
+const SERVICES = { address: '10.96.0.1', range: '10.96.0.0/16' };
+const SERVICES_IPV6 = { address: 'fd00:10:96::1', range: 'fd00:10:96::/112' };
+
+/** Addresses of Services: of the family of the API server's own address. */
+export function servicesOf({ address }: Pick<Place, 'address'>): typeof SERVICES {
+  return isIPv6(address) ? SERVICES_IPV6 : SERVICES;
+}
 
 /** With the usual settings of an administrator: RBAC, aggregated APIs, service accounts. */
 export function apiServerArguments(
@@ -49,7 +55,7 @@ export function apiServerArguments(
       files.server.keyFile,
     ],
     ...['--client-ca-file', files.authority.certificateFile, '--authorization-mode', 'Node,RBAC'],
-    ...['--service-cluster-ip-range', SERVICE_RANGE, '--allow-privileged'],
+    ...['--service-cluster-ip-range', servicesOf(place).range, '--allow-privileged'],
     // A reconciler would write its own address. It may be a loopback address, which the API
     // refuses.
     ...['--endpoint-reconciler-type', 'none'],

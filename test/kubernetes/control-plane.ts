@@ -1,21 +1,17 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
+import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
-import {
-  type ApiServerFiles,
-  apiServerArguments,
-  type Place,
-  SERVICE_ADDRESS,
-} from './api-server.js';
+import { type ApiServerFiles, apiServerArguments, type Place, servicesOf } from './api-server.js';
 import { Authority, makeKey } from './authority.js';
 import { Daemon, type DaemonOptions } from './daemon.js';
 import { writeKubeconfig } from './kubeconfig.js';
 import { freePorts, hostAddress } from './ports.js';
 
 interface ControlPlaneOptions {
-  /** Address of the API server. @default 127.0.0.1 */
+  /** Address of the API server; Services are of the same family. @default 127.0.0.1 */
   readonly address?: string;
   /**
    * Adds service accounts, controllers and garbage collection. Without them, pods need no service
@@ -68,7 +64,8 @@ export class ControlPlane {
   }
 
   get url(): string {
-    return `https://${this.#place.address}:${this.#place.port}`;
+    const { address, port } = this.#place;
+    return `https://${isIPv6(address) ? `[${address}]` : address}:${port}`;
   }
 
   /** For a client that may do everything. */
@@ -181,7 +178,9 @@ export class ControlPlane {
     const names = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'localhost'].map(
       (name) => `DNS:${name}`,
     );
-    const addresses = new Set(['127.0.0.1', SERVICE_ADDRESS, this.#place.address, hostAddress()]);
+    const { address } = this.#place;
+    const services = servicesOf(this.#place).address;
+    const addresses = new Set(['127.0.0.1', services, address, hostAddress()]);
     const files: ApiServerFiles = {
       directory: path.join(this.directory, 'kube-apiserver'),
       authority: this.authority,

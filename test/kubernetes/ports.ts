@@ -10,17 +10,25 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * An address of this machine that Kubernetes accepts as an endpoint: it refuses loopback addresses.
+ * An address of this machine that Kubernetes accepts as an endpoint: it refuses loopback and
+ * link-local addresses. @returns undefined if there is none
  */
-export function hostAddress(): string {
+export function findHostAddress(family: 'IPv4' | 'IPv6'): string | undefined {
   const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
-  const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (!found)
+  return addresses.find(
+    (one) => one.family === family && !one.internal && !one.address.startsWith('fe80:'),
+  )?.address;
+}
+
+/** The IPv4 address that Kubernetes accepts as an endpoint. @throws Error if there is none */
+export function hostAddress(): string {
+  const found = findHostAddress('IPv4');
+  if (found === undefined)
     throw new Error(
       'this machine has no IPv4 address but loopback ones, and Kubernetes accepts none of ' +
         'those as an endpoint',
     );
-  return found.address;
+  return found;
 }
 
 function listen(): Promise<Server> {

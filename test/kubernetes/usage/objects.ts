@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { AllocationSpecification, NodeSnapshot } from '@nvidia-virtual/ledger';
 
 const GROUP = 'usage.nvidia-virtual.io';
@@ -98,7 +99,7 @@ export function registration(address: string, ports: readonly number[]): object[
         name: `replica-${index}`,
         labels: { 'kubernetes.io/service-name': metadata.name },
       },
-      addressType: 'IPv4',
+      addressType: isIPv6(address) ? 'IPv6' : 'IPv4',
       ports: [{ name: 'https', port, protocol: 'TCP' }],
       endpoints: [{ addresses: [address], conditions: { ready: true } }],
     })),

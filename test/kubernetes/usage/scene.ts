@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RedisLedger } from '@nvidia-virtual/ledger';
@@ -32,15 +33,25 @@ export class UsageScene {
     readonly plane: ControlPlane,
     readonly redis: RedisServer,
     readonly ledger: RedisLedger,
+    /** Address of the replicas. */
+    readonly host: string,
   ) {}
 
-  static async start(): Promise<UsageScene> {
-    const [plane, redis] = await Promise.all([ControlPlane.start(), RedisServer.start()]);
+  /** With an IPv6 address, all parts of the scene speak IPv6 with each other. */
+  static async start(host = hostAddress()): Promise<UsageScene> {
+    const [plane, redis] = await Promise.all(
+      isIPv6(host)
+        ? [
+            ControlPlane.start({ address: '::1' }),
+            RedisServer.start({ tcp: true, args: ['--bind', '127.0.0.1', '::1'] }),
+          ]
+        : [ControlPlane.start(), RedisServer.start()],
+    );
     const ledger = new RedisLedger({
       redis: redis.place,
       writer: { node: 'node-1', owner: 'scene', claimGpus: false },
     });
-    const scene = new UsageScene(plane, redis, ledger);
+    const scene = new UsageScene(plane, redis, ledger, host);
     try {
       await scene.#start();
       return scene;
@@ -101,14 +112,15 @@ export class UsageScene {
   }
 
   get addresses(): string[] {
-    return this.#ports.map((port) => `https://${hostAddress()}:${port}`);
+    const host = isIPv6(this.host) ? `[${this.host}]` : this.host;
+    return this.#ports.map((port) => `https://${host}:${port}`);
   }
 
   async #start(): Promise<void> {
     await this.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'nvidia-virtual' } });
     await this.apply(...RIGHTS);
     this.#ports = await freePorts(2);
-    await this.apply(...registration(hostAddress(), this.#ports));
+    await this.apply(...registration(this.host, this.#ports));
     for (const [index, port] of this.#ports.entries())
       this.replicas.push(this.#startReplica(index, port));
     await this.#populate();
@@ -138,10 +150,11 @@ export class UsageScene {
 
   #startReplica(index: number, port: number): Daemon {
     const kubeconfig = this.plane.kubeconfig('usage-api');
-    const listen = ['--listen', `:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
+    const address = isIPv6(this.host) ? `[${this.host}]:${port}` : `:${port}`;
+    const listen = ['--listen', address, '--http', path.join(this.directory, `${index}.sock`)];
     const ledger = [
       '--ledger-url',
-      this.redis.url,
+      isIPv6(this.host) ? this.redis.url.replace('127.0.0.1', '[::1]') : this.redis.url,
       '--ledger-maximum-age',
       '60s',
       '--interval',

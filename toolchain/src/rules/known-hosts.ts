@@ -22,7 +22,7 @@ const KNOWN = [
  */
 const LOCK_FILE = 'package-lock.json';
 /** Local addresses, including Services of a cluster. */
-const LOCAL = /^(localhost|127\.|0\.0\.0\.0|\$|\{|[\w.-]+\.svc$)/;
+const LOCAL = /^(localhost|127\.|0\.0\.0\.0|\[|\$|\{|[\w.-]+\.svc$)/;
 
 export const knownHosts: Rule = {
   law: 'links lead to known hosts, and the lock file names no registry',
