@@ -8,7 +8,8 @@ import type { EndSignal } from '@nvidia-virtual/service/end-signal';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import { Command, CommanderError } from 'commander';
 import { PluginError } from './errors.js';
-import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
+import { writeNodeReport } from './node-report.js';
+import { CHECK_OPTIONS, INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
 import { removeFromNode } from './removal.js';
 import { labelForContainers } from './selinux.js';
@@ -61,6 +62,10 @@ function commandLine(endSignal: EndSignal): Command {
       labelForContainers(path.dirname(versions));
       process.stdout.write(`${installVersion(installation, versions).directory}\n`);
     });
+  const check = program
+    .command('check')
+    .description('check whether this node can serve GPUs, and write what it lacks into a file')
+    .action((flags: Flags) => writeReport(flags));
   const remove = program
     .command('remove')
     .description(
@@ -69,6 +74,7 @@ function commandLine(endSignal: EndSignal): Command {
     )
     .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);
+  addOptions(check, CHECK_OPTIONS);
   addOptions(remove, REMOVE_OPTIONS);
   addOptions(install, INSTALL_OPTIONS);
   return program;
@@ -80,6 +86,11 @@ async function serve(flags: Flags, endSignal: EndSignal): Promise<void> {
   );
   await service.start();
   await service.end(await endSignal.first());
+}
+
+function writeReport(flags: Flags): Promise<void> {
+  const options = loadOptions(CHECK_OPTIONS, { flags, environment: process.env });
+  return writeNodeReport({ ...options, node: options.node ?? hostname() });
 }
 
 async function removeUnlessServed(flags: Flags): Promise<void> {

@@ -52,6 +52,25 @@ const TABLE = {
     'or forbid the variable in its config.toml ' +
     '(accept-nvidia-visible-devices-envvar-when-unprivileged = false); ' +
     'to accept it, set --allow nvidia-runtime.',
+  DRIVER_MISSING:
+    'Node {node} has no NVIDIA driver: its kernel module is not loaded. Install driver ' +
+    '{oldest} or newer on the node, or leave the node out: ' +
+    '`kubectl label node {node} nvidia-virtual/node=false --overwrite`.',
+  DRIVER_OLD:
+    'Node {node} has NVIDIA driver {version}, but {oldest} or newer is required. Update the ' +
+    'driver (docs/driver-upgrade.md), or leave the node out: ' +
+    '`kubectl label node {node} nvidia-virtual/node=false --overwrite`.',
+  DIRECTORY_NOEXEC:
+    'Nothing in {directory} can be executed on node {node}, because {mount} is mounted noexec. ' +
+    'On the node: `mount -o remount,exec {mount}`, or name another directory by node.directory.',
+  DIRECTORY_LABEL:
+    'SELinux is enforcing on node {node}, and {directory} has no label that containers may read. ' +
+    'On the node: `chcon --recursive --type container_file_t {directory}`.',
+  CGROUPS_MISSING:
+    'Node {node} has neither cgroup v2 nor the memory controller of v1 in /sys/fs/cgroup, so ' +
+    'no program can be assigned to its pod. Boot it with `systemd.unified_cgroup_hierarchy=1`.',
+  NODE_REPORT_NOT_WRITTEN:
+    'The report of the node cannot be written to {file}: {reason}. Name another file by --report.',
   API_NOT_REACHED:
     'The annotation and events of node {node} cannot be written: {reason}. ' +
     'The device plugin retries; slots do not depend on it.',

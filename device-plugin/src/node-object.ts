@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto';
 import type { V1Node, V1NodeCondition } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
-import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import {
+  GPU_LOST_CONDITION,
+  INVENTORY_ANNOTATION,
+  PROBLEMS_ANNOTATION,
+} from '@nvidia-virtual/kube-common/names';
 
 const COMPONENT = 'nvidia-virtual-device-plugin';
 const MERGE = 'application/merge-patch+json';
@@ -12,7 +16,7 @@ const CONFLICT = 409;
 /** Events of nodes are in the namespace `default`, where `kubectl describe node` searches. */
 const EVENTS = '/api/v1/namespaces/default/events';
 
-type EventReason = 'GpuSlotsNotOffered' | 'GpuSlotsUnhealthy';
+type EventReason = 'GpuSlotsNotOffered' | 'GpuSlotsUnhealthy' | 'GpuNodeUnfit';
 
 /** A current problem of the node. */
 export interface NodeTrouble {
@@ -30,14 +34,20 @@ export class NodeObject {
     this.#node = node;
   }
 
-  /** Writes the annotation if it differs. @returns whether it did. @throws ApiError */
-  async annotate(inventory: Inventory): Promise<boolean> {
+  /** Writes the annotations if they differ. @returns whether they did. @throws ApiError */
+  async annotate(inventory: Inventory, troubles: readonly NodeTrouble[]): Promise<boolean> {
     const path = `/api/v1/nodes/${this.#node}`;
-    const text = JSON.stringify(inventory);
-    // Read from the API server's cache: at worst the same value is written twice.
+    const sentences = troubles.map(({ message }) => message);
+    const wanted = {
+      [INVENTORY_ANNOTATION]: JSON.stringify(inventory),
+      [PROBLEMS_ANNOTATION]: sentences.length === 0 ? null : JSON.stringify(sentences),
+    };
+    // Read from the API server's cache: at worst the same values are written twice.
     const { metadata } = await this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
-    if (metadata?.annotations?.[INVENTORY_ANNOTATION] === text) return false;
-    const body = { metadata: { annotations: { [INVENTORY_ANNOTATION]: text } } };
+    const written = metadata?.annotations ?? {};
+    if (Object.entries(wanted).every(([name, text]) => (written[name] ?? null) === text))
+      return false;
+    const body = { metadata: { annotations: wanted } };
     await this.#api.request({ method: 'PATCH', path, body, contentType: MERGE });
     return true;
   }

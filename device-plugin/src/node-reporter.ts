@@ -20,9 +20,9 @@ interface NodeReporterOptions {
 }
 
 /**
- * Reports the node to the API server: the inventory as an annotation, lost GPUs as a condition,
- * problems as Events. Runs in the background: while the API server is unavailable it retries, and
- * then writes the current state.
+ * Reports the node to the API server: the inventory and the current problems as annotations, lost
+ * GPUs as a condition, problems as Events. Runs in the background: while the API server is
+ * unavailable it retries, and then writes the current state.
  */
 export class NodeReporter {
   readonly #options: NodeReporterOptions;
@@ -92,10 +92,10 @@ export class NodeReporter {
     const { node, logger } = this.#options;
     this.#object ??= await this.#reach();
     for (const trouble of this.#troubles) await this.#warn(this.#object, trouble);
-    if (this.#inventory && (await this.#object.annotate(this.#inventory)))
+    if (this.#inventory && (await this.#object.annotate(this.#inventory, this.#troubles)))
       logger.info(
-        { node, gpus: this.#inventory.gpus.length },
-        'the inventory of the node was written to its annotation',
+        { node, gpus: this.#inventory.gpus.length, problems: this.#troubles.length },
+        'inventory and problems of the node were written to its annotations',
       );
     if (this.#inventory) await this.#object.setCondition(this.#lost);
   }

@@ -3,6 +3,7 @@ import {
   choice,
   duration,
   filePath,
+  gpuName,
   many,
   nodeName,
   trueOrFalse,
@@ -64,6 +65,43 @@ export const REMOVE_OPTIONS = {
   }),
 };
 
+const backend = option(choice('auto', 'real', 'simulated'), {
+  help: "back end of the node's gpu-proxy; real: the node must have a driver",
+  default: 'auto',
+});
+
+const allow = option(many(choice('nvidia-plugin', 'nvidia-runtime')), {
+  help:
+    "offer slots although NVIDIA's plugin serves the same GPUs, or the default runtime gives " +
+    'GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated',
+  otherwise: 'neither: then no slots are offered there',
+});
+
+export const CHECK_OPTIONS = {
+  node: option(node.kind, {
+    help: 'name of this node in Kubernetes',
+    otherwise: "the host's name",
+  }),
+  directory: option(filePath, {
+    help: 'the directory of the host that holds versions and state; it need not exist',
+    default: NODE_DIRECTORY,
+  }),
+  kubeletRoot: option(filePath, {
+    help: "the kubelet's root directory",
+    default: '/var/lib/kubelet',
+  }),
+  backend,
+  gpu: option(many(gpuName), {
+    help: 'a GPU that is ours; may be repeated',
+    otherwise: 'all GPUs',
+  }),
+  allow,
+  report: option(filePath, {
+    help: 'file for the result',
+    default: '/dev/termination-log',
+  }),
+};
+
 export const SERVE_OPTIONS = {
   node: option(node.kind, {
     help: 'name of this node in Kubernetes',
@@ -86,12 +124,8 @@ export const SERVE_OPTIONS = {
     help: 'kubeconfig of the API server, for the annotation and the events of the node',
     otherwise: "the pod's service account; outside of a pod the API server is told nothing",
   }),
-  allow: option(many(choice('nvidia-plugin', 'nvidia-runtime')), {
-    help:
-      "offer slots although NVIDIA's plugin serves the same GPUs, or the default runtime gives " +
-      'GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated',
-    otherwise: 'neither: then no slots are offered there',
-  }),
+  backend,
+  allow,
   nvidiaSmi: option(trueOrFalse, {
     help: "mount the node's nvidia-smi into containers, if the node has one",
     default: 'true',

@@ -14,6 +14,7 @@ import { slotUsers, versionsInUse } from './grants.js';
 import { KnownGpus, type Listing } from './known-gpus.js';
 import { KubeletLink } from './kubelet-link.js';
 import { Metrics } from './metrics.js';
+import { checkNode } from './node-check.js';
 import type { NodeTrouble } from './node-object.js';
 import { NodeReporter } from './node-reporter.js';
 import type { ServeOptions } from './options.js';
@@ -23,6 +24,7 @@ import { SlotList } from './slot-list.js';
 import { installVersion, removeOldVersions, type Version } from './versions.js';
 
 const CONFLICT_CHECK_MS = 10_000;
+const NODE_CHECK_MS = 60_000;
 const CLEANING_MS = 600_000;
 
 /**
@@ -43,6 +45,7 @@ export class PluginService {
   readonly #follower: ProxyFollower;
   #link: KubeletLink | undefined;
   #conflict: PluginError | undefined;
+  #lacks: readonly PluginError[] = [];
   #proxyAway: PluginError | undefined;
   #proxySeen = performance.now();
   #proxyAnswers = false;
@@ -96,10 +99,12 @@ export class PluginService {
    */
   async start(): Promise<void> {
     this.#showSlots();
+    this.#checkNode();
     await this.#settle();
     await this.#http.move(this.#options.http);
     this.#follower.start();
     this.#every(CONFLICT_CHECK_MS, () => void this.#settle());
+    this.#every(NODE_CHECK_MS, () => this.#checkNode());
     this.#every(CLEANING_MS, () => this.#clean());
     const { node, version } = { node: this.#node, version: this.#version.name };
     this.#logger.info(
@@ -136,6 +141,17 @@ export class PluginService {
       this.#link?.end();
       this.#link = undefined;
     } else if (gpus.length > 0) await this.#offer();
+    this.#report();
+  }
+
+  /** What the node lacks does not withdraw slots: programs that run prove it wrong. */
+  #checkNode(): void {
+    const { backend, versions } = this.#options;
+    const directory = path.dirname(versions);
+    const lacks = checkNode({ node: this.#node, backend, directory });
+    for (const { message } of lacks)
+      if (!this.#lacks.some((former) => former.message === message)) this.#logger.warn(message);
+    this.#lacks = lacks;
     this.#report();
   }
 
@@ -229,6 +245,7 @@ export class PluginService {
             slot: formatMemorySize(slot),
           }).message,
         });
+    for (const { message } of this.#lacks) troubles.push({ reason: 'GpuNodeUnfit', message });
     if (this.#conflict)
       troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
     this.#reporter?.report(inventory, unhealthy, troubles);

@@ -29,6 +29,12 @@ export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 export const GPU_LOST_CONDITION = 'NvidiaVirtualGpuLost';
 
 /**
+ * Annotation of a node with what is wrong with it, as a JSON list of sentences, written by its
+ * device plugin. Missing: nothing is wrong.
+ */
+export const PROBLEMS_ANNOTATION = 'nvidia-virtual/problems';
+
+/**
  * Annotation of a waiting pod: the time of its last retry. Nothing reads it; the write makes
  * kube-scheduler retry the pod.
  */

@@ -4,7 +4,11 @@ import { NodeObject } from '@nvidia-virtual/device-plugin/node-object';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { readInventory } from '@nvidia-virtual/kube-common/assignment';
-import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import {
+  GPU_LOST_CONDITION,
+  INVENTORY_ANNOTATION,
+  PROBLEMS_ANNOTATION,
+} from '@nvidia-virtual/kube-common/names';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ControlPlane } from './control-plane.js';
 
@@ -153,6 +157,11 @@ test("number 21: NVIDIA's plugin is the reason in an event, and no GPU is descri
     message: expect.stringContaining('Remove one of the two from this node'),
   });
   await eventually(async () => expect(await inventory()).toEqual([]));
+  const problems = async () => (await annotations())[PROBLEMS_ANNOTATION];
+  expect(JSON.parse((await problems()) ?? '')).toEqual([(await offers())?.message]);
+  node.kubelet.allocatable = [];
+  await eventually(async () => expect(await inventory()).toHaveLength(1));
+  expect(await problems()).toBeUndefined();
 });
 
 test('the count of an existing event is increased', async () => {

@@ -82,6 +82,8 @@ securityContext:
 {{- end }}
 
 {{- define "nvidia-virtual.unprivilegedContainer" -}}
+# The last line of a log is the reason of a failure; `kubectl gpu-usage doctor` shows it.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true

@@ -16,21 +16,53 @@
 
 {{- define "nvidia-virtual.pluginEnvironment" -}}
 {{ include "nvidia-virtual.versionsEnvironment" . }}
-- name: NVIDIA_VIRTUAL_KUBELET_ROOT
-  value: {{ .Values.node.kubeletRoot }}
+{{ include "nvidia-virtual.checkEnvironment" . }}
 - name: NVIDIA_VIRTUAL_HTTP
   value: ":9401"
-{{- with .Values.node.allow }}
-- name: NVIDIA_VIRTUAL_ALLOW
-  value: {{ join "," . }}
-{{- end }}
 - name: NVIDIA_VIRTUAL_NVIDIA_SMI
   value: {{ .Values.node.nvidiaSmi | quote }}
 - name: NVIDIA_VIRTUAL_PRELOAD
   value: {{ .Values.node.preload | quote }}
+{{- end }}
+
+{{/* For containers that check whether the node can serve GPUs. */}}
+{{- define "nvidia-virtual.checkEnvironment" -}}
+- name: NVIDIA_VIRTUAL_KUBELET_ROOT
+  value: {{ .Values.node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_BACKEND
+  value: {{ .Values.node.backend }}
+{{- with .Values.node.allow }}
+- name: NVIDIA_VIRTUAL_ALLOW
+  value: {{ join "," . }}
+{{- end }}
 # Asked for as any pod could: if GPUs come in by that, no slots are offered.
 - name: NVIDIA_VISIBLE_DEVICES
   value: all
+{{- end }}
+
+{{- define "nvidia-virtual.checkMounts" -}}
+- name: pod-resources
+  mountPath: {{ .Values.node.kubeletRoot }}/pod-resources
+  readOnly: true
+- name: plugins-registry
+  mountPath: {{ .Values.node.kubeletRoot }}/plugins_registry
+  readOnly: true
+# Whether SELinux is enforcing, and which cgroups there are.
+- name: file-systems
+  mountPath: /host/sys/fs
+  readOnly: true
+{{- end }}
+
+{{- define "nvidia-virtual.checkVolumes" -}}
+- name: device-plugins
+  hostPath: {path: {{ .Values.node.kubeletRoot }}/device-plugins, type: Directory}
+- name: pod-resources
+  hostPath: {path: {{ .Values.node.kubeletRoot }}/pod-resources, type: Directory}
+# Where NVIDIA's DRA driver would be, if it served the same GPUs.
+- name: plugins-registry
+  hostPath: {path: {{ .Values.node.kubeletRoot }}/plugins_registry, type: DirectoryOrCreate}
+- name: file-systems
+  hostPath: {path: /sys/fs, type: Directory}
 {{- end }}
 
 {{- define "nvidia-virtual.proxyEnvironment" -}}
@@ -103,6 +135,8 @@ Root, because the directories of the kubelet are root's, without capabilities. O
 SELinux, the usual type of containers may not use these directories.
 */}}
 {{- define "nvidia-virtual.nodeRoot" -}}
+# The last line of a log is the reason of a failure; `kubectl gpu-usage doctor` shows it.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   runAsUser: 0
   allowPrivilegeEscalation: false
@@ -117,6 +151,8 @@ securityContext:
 
 {{/* gpu-proxy is not privileged; each capability has its reason. */}}
 {{- define "nvidia-virtual.proxySecurity" -}}
+# The last line of a log is the reason of a failure; `kubectl gpu-usage doctor` shows it.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   runAsUser: 0
   readOnlyRootFilesystem: true
