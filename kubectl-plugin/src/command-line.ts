@@ -17,7 +17,9 @@ export type SortField = (typeof SORT_FIELDS)[number];
 /** The objects that the command shows. */
 type Request =
   | { readonly what: 'pods' | 'nodes' | 'namespaces'; readonly name: undefined }
-  | { readonly what: 'pod' | 'node'; readonly name: string };
+  | { readonly what: 'pod' | 'node'; readonly name: string }
+  /** The name of a node, or of a file. */
+  | { readonly what: 'doctor' | 'bundle'; readonly name: string | undefined };
 
 export interface Flags {
   readonly namespace?: string;
@@ -54,6 +56,8 @@ memory and time
   kubectl gpu-usage namespaces --since 7d
                                         GPU-hours and GiB-hours of each namespace, from Prometheus
   kubectl gpu-usage -w -o wide          goes on, and prints a row whenever something changed
+  kubectl gpu-usage doctor [NODE]       what is wrong, and the command that repairs it
+  kubectl gpu-usage bundle [FILE]       writes an archive for support, without secrets
 `;
 
 /** @returns text to print instead, for --help and --version. @throws PluginError USAGE */
@@ -87,7 +91,9 @@ export function makeCommand(version: string): Command {
       'Shows the GPU resources that nvidia-virtual granted to pods, their usage, ' +
         'and the free capacity of each GPU.',
     )
-    .usage('[pods | pod NAME | nodes | node NAME | namespaces] [flags]')
+    .usage(
+      '[pods | pod NAME | nodes | node NAME | namespaces | doctor [NODE] | bundle [FILE]] [flags]',
+    )
     .argument('[words...]')
     .version(`kubectl-gpu_usage ${version}`, '--version', 'print the version')
     .helpOption('-h, --help', 'print this help')
@@ -176,8 +182,10 @@ function readRequest(words: readonly string[]): Request {
     throw new PluginError('USAGE', {
       reason: `"${more.join(' ')}" is too much: only one name is allowed`,
     });
+  if (what === 'bundle') return { what, name };
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
+  if (what === 'doctor') return { what, name };
   if (NAMESPACES.includes(what)) {
     if (name === undefined) return { what: 'namespaces', name };
     throw new PluginError('USAGE', {
@@ -188,7 +196,7 @@ function readRequest(words: readonly string[]): Request {
   if (kind === undefined)
     throw new PluginError('USAGE', {
       reason:
-        `"${what}" must be pods, pod NAME, nodes, node NAME or namespaces ` +
+        `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, doctor or bundle ` +
         `(did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };

@@ -85,18 +85,28 @@ const KUBECONFIG_LISTS: Readonly<Record<string, 'contexts' | 'clusters' | 'users
   '--user': 'users',
 };
 
+const COMMANDS: readonly string[] = [
+  'pod',
+  'pods',
+  'node',
+  'nodes',
+  'namespaces',
+  'doctor',
+  'bundle',
+];
+
 async function names(
   { request, flags: given }: CommandLine,
   before: readonly string[],
   kubectl: Kubectl,
 ): Promise<string[]> {
   if (request.name !== undefined) return [];
-  const word = before.findLast((one) => ['pod', 'pods', 'node', 'nodes'].includes(one));
-  if (request.what === 'namespaces') return [];
-  if (word === undefined) return ['pod', 'pods', 'node', 'nodes', 'namespaces'];
+  const word = before.findLast((one) => COMMANDS.includes(one));
+  if (request.what === 'namespaces' || request.what === 'bundle') return [];
+  if (word === undefined) return [...COMMANDS];
   const client = new UsageClient(kubectl, TIMEOUT);
   const { items } =
-    request.what === 'nodes'
+    request.what === 'nodes' || request.what === 'doctor'
       ? await client.nodes({})
       : await client.pods({ namespace: given.namespace ?? (await kubectl.namespace()) });
   return items.map(({ metadata }) => metadata.name);

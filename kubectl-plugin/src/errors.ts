@@ -33,6 +33,14 @@ const TABLE = {
   PROMETHEUS_FORBIDDEN:
     'Permission denied: {reason}. Ask your administrator for a role that may get ' +
     'services/proxy in namespace {namespace}.',
+  NO_RELEASE:
+    'No nvidia-virtual was found in {where}, or you may not list DaemonSets there. ' +
+    'Install its chart, or name its namespace by -n.',
+  SEVERAL_RELEASES: 'There are several releases in {where}: {namespaces}. Name one by -n.',
+  PROBLEMS_FOUND: '{count} found.',
+  BUNDLE_NOT_WRITTEN:
+    'The archive {file} cannot be written: {reason}. Name another file: ' +
+    '`kubectl gpu-usage bundle FILE`.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;

@@ -5,17 +5,13 @@ import type { CommandLine } from './command-line.js';
 import { PluginError } from './errors.js';
 import { Kubectl } from './kubectl.js';
 import { type Shown, shownNodes, shownPods } from './shown.js';
+import { runSupport } from './support.js';
+import type { Terminal } from './terminal.js';
 import { type List, UsageClient } from './usage-client.js';
 import { NAMESPACE_COLUMNS, sortNamespaces } from './view/namespaces.js';
 import { nameLine, objectText } from './view/objects.js';
 import { podLines, podTable } from './view/pods.js';
 import { type Painter, painterFor, Table } from './view/table.js';
-
-interface Terminal {
-  readonly out: NodeJS.WritableStream & { readonly isTTY?: boolean };
-  readonly err: NodeJS.WritableStream;
-  readonly environment: NodeJS.ProcessEnv;
-}
 
 /** One run of the command. */
 export class GpuUsage {
@@ -40,6 +36,8 @@ export class GpuUsage {
   /** @throws PluginError, KubectlError */
   async run(): Promise<void> {
     const { request, flags } = this.#line;
+    if (request.what === 'doctor' || request.what === 'bundle')
+      return runSupport(this.#line, this.#terminal);
     if (request.name !== undefined && flags.allNamespaces)
       throw new PluginError('USAGE', {
         reason: 'A pod or node name cannot be combined with --all-namespaces',
