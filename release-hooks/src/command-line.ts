@@ -5,6 +5,7 @@ import { ReleaseError } from './errors.js';
 import { type Revision, refuseWhileGpusAreUsed } from './gpu-pods.js';
 import { checkInstallation, type Extent } from './install-check.js';
 import { finishUninstall } from './node-cleaning.js';
+import { checkNodes } from './preflight.js';
 import { provideRedisPassword } from './redis-password.js';
 
 interface Place {
@@ -31,6 +32,7 @@ export async function execute(argv: readonly string[]): Promise<number> {
       );
   addRedisPassword(command);
   addInstallCheck(command);
+  addNodeCheck(command);
   addUninstallCheck(command);
   addFinishUninstall(command);
   try {
@@ -78,6 +80,18 @@ function addInstallCheck(command: MakeCommand): void {
     );
 }
 
+function addNodeCheck(command: MakeCommand): void {
+  command('check-nodes', 'fails with one list of what nodes lack')
+    .requiredOption('--release <name>', 'the release')
+    .requiredOption('--daemon-set <name>', 'DaemonSet whose pods check their nodes; is removed')
+    .option('--patience <seconds>', 'timeout', '120')
+    .action((flags: Place & { release: string; daemonSet: string; patience: string }) =>
+      withApi(flags, (api) =>
+        checkNodes({ api, ...flags, patience: milliseconds(flags.patience), say }),
+      ),
+    );
+}
+
 function addUninstallCheck(command: MakeCommand): void {
   command('check-uninstall', 'fails while pods on nodes have slots of a GPU')
     .requiredOption('--release <name>', 'the release')
@@ -101,6 +115,7 @@ function addFinishUninstall(command: MakeCommand): void {
     .option('--patience <seconds>', 'timeout', '180')
     .option('--lease <names...>', 'Leases to remove', [])
     .option('--job <names...>', 'Jobs to remove', [])
+    .option('--preflight <names...>', 'DaemonSets to remove, which checked the nodes', [])
     .option('--pod <names...>', 'pods to remove', [])
     .action(
       (
@@ -110,12 +125,17 @@ function addFinishUninstall(command: MakeCommand): void {
           patience: string;
           lease: string[];
           job: string[];
+          preflight: string[];
           pod: string[];
         },
       ) =>
         withApi(flags, (api) => {
-          const say = (sentence: string) => process.stdout.write(`${sentence}\n`);
-          const leftovers = { leases: flags.lease, jobs: flags.job, pods: flags.pod };
+          const leftovers = {
+            leases: flags.lease,
+            jobs: flags.job,
+            daemonsets: flags.preflight,
+            pods: flags.pod,
+          };
           return finishUninstall({
             api,
             ...flags,
@@ -134,6 +154,10 @@ async function withApi(place: Place, use: (api: ApiServer) => Promise<void>): Pr
   } finally {
     api.close();
   }
+}
+
+function say(sentence: string): void {
+  process.stdout.write(`${sentence}\n`);
 }
 
 function milliseconds(seconds: string): number {

@@ -28,6 +28,10 @@ const TABLE = {
     'serves the nodes. Delete this Job. To apply the chart without Helm, ' +
     'render it by `helm template --no-hooks`.',
   PODS_REFUSED: 'Kubernetes rejects the pods of {owner}: {reason} {remedy}',
+  NODES_UNFIT:
+    'Not installed, because nodes lack something:{problems}Repair them, then ' +
+    '`helm uninstall {release} -n {namespace}`, and install again. ' +
+    'preflight.enabled=false installs all the same.',
   NOT_READY:
     'Not everything runs after {seconds} s: {waiting}. ' +
     'Look at `kubectl -n {namespace} get pods`, and at the events of the pods.',

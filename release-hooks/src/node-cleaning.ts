@@ -2,7 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1DaemonSet, V1Node, V1NodeList, V1Pod, V1PodList } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { daemonSetState } from '@nvidia-virtual/kube-common/daemon-set';
-import { GPU_LOST_CONDITION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import {
+  GPU_LOST_CONDITION,
+  INVENTORY_ANNOTATION,
+  PROBLEMS_ANNOTATION,
+} from '@nvidia-virtual/kube-common/names';
 import { ReleaseError } from './errors.js';
 
 interface NodeCleaningOptions {
@@ -31,8 +35,10 @@ type LeftoverKind = keyof typeof APIS;
 const APIS = {
   leases: '/apis/coordination.k8s.io/v1',
   jobs: '/apis/batch/v1',
+  daemonsets: '/apis/apps/v1',
   pods: '/api/v1',
 } as const;
+const ANNOTATIONS = [INVENTORY_ANNOTATION, PROBLEMS_ANNOTATION];
 const PAUSE_MS = 1000;
 const NOT_FOUND = 404;
 
@@ -120,7 +126,9 @@ async function remove(
 async function cleanNodeObjects({ api }: NodeCleaningOptions): Promise<void> {
   const { items } = await api.request<V1NodeList>({ path: '/api/v1/nodes', timeout: 60_000 });
   for (const { metadata } of items.filter(isAnnotated)) {
-    const body = { metadata: { annotations: { [INVENTORY_ANNOTATION]: null } } };
+    const body = {
+      metadata: { annotations: Object.fromEntries(ANNOTATIONS.map((name) => [name, null])) },
+    };
     await api.request({
       method: 'PATCH',
       path: `/api/v1/nodes/${metadata?.name}`,
@@ -138,5 +146,5 @@ async function cleanNodeObjects({ api }: NodeCleaningOptions): Promise<void> {
 }
 
 function isAnnotated({ metadata }: V1Node): boolean {
-  return metadata?.annotations?.[INVENTORY_ANNOTATION] !== undefined;
+  return ANNOTATIONS.some((name) => metadata?.annotations?.[name] !== undefined);
 }

@@ -2,7 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
+import {
+  CHECK_OPTIONS,
+  REMOVE_OPTIONS,
+  SERVE_OPTIONS,
+} from '@nvidia-virtual/device-plugin/options';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 import { BINDING_TIMEOUT } from '@nvidia-virtual/scheduler-ext/extender/binder';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
@@ -136,6 +140,8 @@ describe('processes', () => {
     expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
     const cleaning = chart.pods.get('DaemonSet nvidia-virtual-cleaning');
     expect(unknown(containerOf(cleaning, 'clean'), REMOVE_OPTIONS)).toEqual([]);
+    const preflight = chart.pods.get('DaemonSet nvidia-virtual-preflight');
+    expect(unknown(containerOf(preflight, 'check'), CHECK_OPTIONS)).toEqual([]);
     expect(
       unknown(
         containerOf(chart.pods.get('Deployment nvidia-virtual-usage-api'), 'usage-api'),
@@ -450,7 +456,7 @@ describe('checks', () => {
   test('have the same timeout as Helm, without the time to pull their image', () => {
     const jobs = chart.of('Job');
     expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
-      ['finish-uninstall', 'install-check', 'uninstall-check'].map(
+      ['finish-uninstall', 'install-check', 'preflight-check', 'uninstall-check'].map(
         (name) => `nvidia-virtual-${name}`,
       ),
     );
@@ -459,6 +465,31 @@ describe('checks', () => {
         undefined,
         undefined,
       ]);
+  });
+
+  test('before an installation run on the nodes that are to serve GPUs, with their access', () => {
+    const [preflight, node] = ['preflight', 'node'].map((name) =>
+      chart.pods.get(`DaemonSet nvidia-virtual-${name}`),
+    );
+    const placement = ({ affinity, nodeSelector, tolerations, hostPID }: KubernetesObject) => ({
+      affinity,
+      nodeSelector,
+      tolerations,
+      hostPID,
+    });
+    expect(placement(preflight)).toEqual(placement(node));
+    const mounted = containerOf(preflight, 'check').volumeMounts;
+    expect(mounted.length).toBeGreaterThan(0);
+    for (const { readOnly } of mounted) expect(readOnly).toBe(true);
+    expect(preflight.automountServiceAccountToken).toBe(false);
+    const { annotations } = chart.find('DaemonSet', 'nvidia-virtual-preflight').metadata;
+    expect(annotations['helm.sh/hook']).toBe('pre-install');
+  });
+
+  test('before an installation can be left out', async () => {
+    const rendered = await render({ values: { preflight: { enabled: false } } });
+    expect(rendered.pods.has('DaemonSet nvidia-virtual-preflight')).toBe(false);
+    expect(rendered.has('Job', 'nvidia-virtual-preflight-check')).toBe(false);
   });
 
   test('exist before an uninstallation also if pods may continue', async () => {
@@ -482,6 +513,8 @@ describe('checks', () => {
         expect.arrayContaining([
           ...tests,
           '--job=nvidia-virtual-install-check',
+          '--job=nvidia-virtual-preflight-check',
+          '--preflight=nvidia-virtual-preflight',
           '--lease=nvidia-virtual-scheduler',
         ]),
       );
@@ -703,7 +736,9 @@ describe('a cluster without a way to the outside', () => {
         },
       ],
     };
-    const apiServer = { ports: [443, 6443, 8443, 16443].map((port) => ({ protocol: 'TCP', port })) };
+    const apiServer = {
+      ports: [443, 6443, 8443, 16443].map((port) => ({ protocol: 'TCP', port })),
+    };
     const pods = podLabels(chart);
     expect(pods.length).toBe(chart.pods.size);
     for (const [name, labels] of pods) {

@@ -18,6 +18,7 @@ import { makeGpuUsage } from './scenarios/gpu-usage.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
 import { memoryFirst } from './scenarios/memory-first.js';
+import { preflight } from './scenarios/preflight.js';
 import { quickStart } from './scenarios/quick-start.js';
 import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
@@ -39,7 +40,7 @@ import { webhook } from './scenarios/webhook.js';
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
-  ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
+  ...[restarts, kubeletRestarts, storm, reboot, uninstallation, preflight, upgrading],
   quickStart,
 ];
 /** Scenarios in which the other container runtime could differ. */

@@ -97,6 +97,14 @@ nothing.
 - certManager.issuer is set, and certManager.enabled is false, so nobody asks the issuer:
   set certManager.enabled=true, or leave the issuer out.
 {{- end }}
+{{- /* Empty without a cluster, and for a namespace that the install makes. */}}
+{{- $namespace := lookup "v1" "Namespace" "" .Release.Namespace | default dict }}
+{{- $enforced := dig "metadata" "labels" "pod-security.kubernetes.io/enforce" "" $namespace }}
+{{- if and .Release.IsInstall (has $enforced (list "baseline" "restricted")) }}
+- PodSecurity of namespace {{ .Release.Namespace }} enforces {{ $enforced }},
+  but the pods of the node access the host: kubectl label namespace {{ .Release.Namespace }}
+  pod-security.kubernetes.io/enforce=privileged --overwrite
+{{- end }}
 {{- if eq .Release.Namespace "default" }}
 - The namespace is default, but this product is privileged on GPU nodes:
   install it into its own namespace, with -n nvidia-virtual --create-namespace.

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
-
+import type { CommandResult } from '@nvidia-virtual/toolchain/command';
 import { REPOSITORY } from '../../paths.js';
 import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
@@ -43,6 +43,15 @@ export async function install(
     '--timeout',
     '120s',
   );
+}
+
+/** Installs with other values than `install`; it may fail. */
+export function tryInstall(
+  cluster: Cluster,
+  values: Readonly<Record<string, string>>,
+): Promise<CommandResult> {
+  const place = ['-n', NAMESPACE, '--create-namespace', '--timeout', '180s'];
+  return cluster.tryHelm(['install', RELEASE, CHART, ...place, ...settings(cluster, values)]);
 }
 
 /** Resolves when the new pods are ready. @param values in addition to those of every test */

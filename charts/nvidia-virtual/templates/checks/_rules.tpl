@@ -8,6 +8,17 @@
   verbs: [list]
 {{- end }}
 
+{{/* To read what the pods on the nodes found, and to remove them. */}}
+{{- define "nvidia-virtual.preflightRules" -}}
+- apiGroups: [apps]
+  resources: [daemonsets]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "preflight") }}]
+  verbs: [get, delete]
+- apiGroups: [""]
+  resources: [pods, events]
+  verbs: [list]
+{{- end }}
+
 {{/* To see which pods have a part of a GPU. */}}
 {{- define "nvidia-virtual.uninstallCheckRules" -}}
 - apiGroups: [""]
@@ -34,7 +45,13 @@
   verbs: [delete]
 - apiGroups: [batch]
   resources: [jobs]
-  resourceNames: [{{ include "nvidia-virtual.name" (list . "install-check") }}]
+  resourceNames:
+    - {{ include "nvidia-virtual.name" (list . "install-check") }}
+    - {{ include "nvidia-virtual.name" (list . "preflight-check") }}
+  verbs: [delete]
+- apiGroups: [apps]
+  resources: [daemonsets]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "preflight") }}]
   verbs: [delete]
 - apiGroups: [""]
   resources: [pods]
