@@ -120,6 +120,15 @@ async function apply(object: object): Promise<string> {
   return admin('apply', '-f', file);
 }
 
+/** Acts as the scheduler. */
+async function bind(pod: string, to: string): Promise<void> {
+  const target = { apiVersion: 'v1', kind: 'Node', name: to };
+  const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name: pod }, target };
+  const file = path.join(directory, 'binding.json');
+  writeFileSync(file, JSON.stringify(body));
+  await admin('create', '--raw', `/api/v1/namespaces/${NAMESPACE}/pods/${pod}/binding`, '-f', file);
+}
+
 const LABELS = {
   'nvidia-virtual/node': 'true',
   'kubernetes.io/arch': 'amd64',
@@ -352,6 +361,36 @@ test('kube-scheduler starts with configuration and account, and becomes leader',
   });
   expect(holder).toEqual(expect.any(String));
   await daemon.stop();
+});
+
+test('our pod leaves a node whose driver the GPU Operator replaces, and comes back', async () => {
+  const name = 'upgraded';
+  await apply(node(name));
+  /** Waits for the pod that the DaemonSet makes for the node. */
+  const untilPod = () =>
+    until(async () => {
+      const { items } = await get('pods', '-l', 'app.kubernetes.io/component=node');
+      return items.find(
+        ({ metadata, spec }: KubernetesObject) =>
+          !metadata.deletionTimestamp && JSON.stringify(spec.affinity).includes(`["${name}"]`),
+      );
+    });
+  const label = 'nvidia.com/gpu-driver-upgrade-state';
+  const state = (value: string) => admin('label', 'node', name, `${label}=${value}`, '--overwrite');
+  for (const value of ['pod-restart-required', 'validation-required', 'upgrade-failed']) {
+    await state('drain-required');
+    const pod = (await untilPod()).metadata.name;
+    await bind(pod, name);
+    await state(value);
+    await until(async () => {
+      const { items } = await get('pods', '--field-selector', `metadata.name=${pod}`);
+      return items.every(({ metadata }: KubernetesObject) => metadata.deletionTimestamp);
+    });
+    await admin('-n', NAMESPACE, 'delete', 'pod', pod, '--force', '--grace-period=0');
+  }
+  await state('uncordon-required');
+  await untilPod();
+  await admin('delete', 'node', name);
 });
 
 describe('the check after an installation', () => {

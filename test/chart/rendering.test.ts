@@ -92,6 +92,24 @@ describe('every pod', () => {
     }
   });
 
+  test.each([
+    ['the default', undefined, 6],
+    ['no', null, 1],
+    ['an own', { nodeAffinity: null, podAntiAffinity: {} }, 1],
+  ])('leaves a node whose driver is replaced, with %s affinity', async (_, affinity, count) => {
+    const { pods } = await render({ values: { node: { affinity } } });
+    const { nodeAffinity } = pods.get('DaemonSet nvidia-virtual-node').affinity;
+    const terms: KubernetesObject[] =
+      nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
+    expect(terms).toHaveLength(count);
+    for (const { matchExpressions } of terms)
+      expect(matchExpressions).toContainEqual({
+        key: 'nvidia.com/gpu-driver-upgrade-state',
+        operator: 'NotIn',
+        values: ['pod-restart-required', 'validation-required', 'upgrade-failed'],
+      });
+  });
+
   test('pulls images of others from where they publish, ours from images.registry', async () => {
     const images = { registry: 'mirror.local/gpu/', pullSecrets: [{ name: 'mirror' }] };
     const rendered = await render({ values: { images } });

@@ -1,3 +1,26 @@
+{{/*
+Placement of the node's pod: it leaves a node whose driver the GPU Operator replaces, because
+processes that use the driver keep its modules in the kernel. Terms of a node selector are
+alternatives, so each one gets the condition.
+*/}}
+{{- define "nvidia-virtual.nodePlacement" }}
+{{- $states := list "pod-restart-required" "validation-required" "upgrade-failed" }}
+{{- $label := "nvidia.com/gpu-driver-upgrade-state" }}
+{{- $condition := dict "key" $label "operator" "NotIn" "values" $states }}
+{{- $affinity := deepCopy (.affinity | default dict) }}
+{{- $nodes := $affinity.nodeAffinity | default dict }}
+{{- $required := $nodes.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
+{{- $terms := list }}
+{{- range $required.nodeSelectorTerms | default (list dict) }}
+{{- $expressions := append (.matchExpressions | default list) $condition }}
+{{- $terms = append $terms (mergeOverwrite . (dict "matchExpressions" $expressions)) }}
+{{- end }}
+{{- $_ := set $required "nodeSelectorTerms" $terms }}
+{{- $_ := set $nodes "requiredDuringSchedulingIgnoredDuringExecution" $required }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- include "nvidia-virtual.placement" (merge (dict "affinity" $affinity) .) }}
+{{- end }}
+
 {{/* What all containers of a node's pod are told. */}}
 {{- define "nvidia-virtual.nodeEnvironment" -}}
 - name: NVIDIA_VIRTUAL_NODE
