@@ -18,6 +18,7 @@ export const ANNOTATION = {
   latency: 'nvidia-virtual/latency',
   gpuType: 'nvidia-virtual/gpu-type',
   gpuUuid: 'nvidia-virtual/gpu-uuid',
+  placement: 'nvidia-virtual/placement',
   trace: 'nvidia-virtual/trace',
   assigned: 'nvidia-virtual/assigned',
 } as const;

@@ -30,13 +30,21 @@ export interface ContainerRequest {
   readonly trace: TraceMode | undefined;
 }
 
+/** `binpack` fills a GPU before the next one; `spread` takes the emptiest GPU. */
+export type Strategy = 'binpack' | 'spread';
+
 /** The GPU request of a pod. */
 export interface PodRequest {
   readonly containers: readonly ContainerRequest[];
-  /** Substrings of GPU names, case-insensitive. A GPU must match one of them. Empty: any GPU. */
+  /**
+   * Substrings of GPU names, case-insensitive. A GPU must match one of them, and none of those that
+   * begin with `!`. Empty: any GPU.
+   */
   readonly gpuTypes: readonly string[];
-  /** Allowed GPU UUIDs. Empty: any GPU. */
+  /** Allowed GPU UUIDs, and with `!` forbidden ones. Empty: any GPU. */
   readonly gpuUuids: readonly string[];
+  /** Which GPU to prefer. Undefined: as the scheduler does. */
+  readonly placement: Strategy | undefined;
 }
 
 /** An invalid GPU request. The message has one sentence per problem. */
@@ -82,6 +90,7 @@ const PRIORITY: Kind<number> = {
 const MODE = oneOf<SharingMode>('exclusive', 'concurrent');
 const LATENCY = oneOf<Latency>('low');
 const TRACE = oneOf<TraceMode>('summary');
+const PLACEMENT = oneOf<Strategy>('binpack', 'spread');
 
 /**
  * Reads slots and annotations of a pod. A value applies to every container that requests slots, or
@@ -134,15 +143,22 @@ export function readPodRequest(pod: V1Pod, slotSize?: SlotSize): PodRequest | un
     containers,
     gpuTypes: list(pod, ANNOTATION.gpuType, problems),
     gpuUuids: list(pod, ANNOTATION.gpuUuid, problems),
+    placement: readOne(pod, ANNOTATION.placement, PLACEMENT, problems),
   };
   const most = Math.max(...containers.map((container) => container.gpus));
-  if (request.gpuUuids.length > 0 && request.gpuUuids.length < most)
+  const named = request.gpuUuids.filter((uuid) => !isExcluded(uuid)).length;
+  if (named > 0 && named < most)
     problems.push(
-      `${ANNOTATION.gpuUuid} names ${request.gpuUuids.length} of the ${most} GPUs that ` +
+      `${ANNOTATION.gpuUuid} names ${named} of the ${most} GPUs that ` +
         `${ANNOTATION.gpus} requests: name them all.`,
     );
   if (problems.length > 0) throw new PodRequestError(problems);
   return request;
+}
+
+/** Whether an entry of gpuTypes or gpuUuids forbids what it names. */
+export function isExcluded(entry: string): boolean {
+  return entry.startsWith('!');
 }
 
 /**
@@ -257,6 +273,20 @@ function readPart(part: string): { container: string | undefined; written: strin
   return container === ''
     ? { container: undefined, written: part.trim() }
     : { container, written: part.slice(equals + 1).trim() };
+}
+
+/** A value for the whole pod. */
+function readOne<T>(
+  pod: V1Pod,
+  annotation: string,
+  kind: Kind<T>,
+  problems: string[],
+): T | undefined {
+  const text = annotationOf(pod, annotation, problems);
+  const value = text === undefined ? undefined : kind.read(text);
+  if (text !== undefined && value === undefined)
+    problems.push(`${annotation} is ${quoted(text)}, but must be ${kind.allowed}.`);
+  return value;
 }
 
 function list(pod: V1Pod, annotation: string, problems: string[]): string[] {

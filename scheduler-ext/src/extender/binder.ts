@@ -3,19 +3,14 @@ import type { V1Pod } from '@kubernetes/client-node';
 import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import type { AssignedGpu, Assignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { SchedulerError } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
-import {
-  freeFor,
-  holdingOf,
-  type Placement,
-  place,
-  type Strategy,
-} from '../placement/placement.js';
+import { freeFor, holdingOf, type Placement, place } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { BindArgs } from './messages.js';
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
-import type { Strategy } from '../placement/placement.js';
 import { Judge, MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';

@@ -1,17 +1,12 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
-import {
-  freeFor,
-  holdingOf,
-  type Placement,
-  place,
-  type Strategy,
-} from '../placement/placement.js';
+import { freeFor, holdingOf, type Placement, place } from '../placement/placement.js';
 import { protects } from './budget.js';
 import type { MetaVictims } from './messages.js';
 

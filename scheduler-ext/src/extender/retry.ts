@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { RETRIED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import type { Strategy } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { Preemptor } from './preemption.js';
 

@@ -1,11 +1,19 @@
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import {
   type ContainerRequest,
+  isExcluded,
   type PodRequest,
   peak,
 } from '@nvidia-virtual/kube-common/pod-request';
 import type { SharingMode } from '@nvidia-virtual/ledger';
 import type { Gpu } from '../cluster/gpu.js';
 import type { Model } from '../cluster/model.js';
+
+/** In lower case: matching is case-insensitive. */
+interface Choice {
+  readonly wanted: readonly string[];
+  readonly excluded: readonly string[];
+}
 
 /** What one container needs: `slots` on each of `gpus` different GPUs. */
 export interface Need {
@@ -34,9 +42,8 @@ export class Demand {
   readonly needs: readonly Need[];
   /** Pieces of the containers that keep running, largest first. */
   readonly pieces: readonly Piece[];
-  /** In lower case, as the UUIDs: matching is case-insensitive. */
-  readonly types: readonly string[];
-  readonly uuids: ReadonlySet<string>;
+  readonly #types: Choice;
+  readonly #uuids: Choice;
   /** By need and model: the result of takes() for an empty GPU. */
   readonly #takes: (number | undefined)[][];
 
@@ -54,8 +61,8 @@ export class Demand {
         init ? [] : Array.from({ length: gpus }, () => ({ index, slots })),
       )
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
-    this.types = request.gpuTypes.map((type) => type.toLowerCase());
-    this.uuids = new Set(request.gpuUuids.map((uuid) => uuid.toLowerCase()));
+    this.#types = choiceOf(request.gpuTypes);
+    this.#uuids = choiceOf(request.gpuUuids);
     this.#takes = this.needs.map(() => []);
   }
 
@@ -88,12 +95,22 @@ export class Demand {
     return slots;
   }
 
-  isType(model: Model): boolean {
-    return this.types.length === 0 || this.types.some((type) => model.lowerName.includes(type));
+  isType({ lowerName }: Model): boolean {
+    const matches = (type: string) => lowerName.includes(type);
+    return allows(this.#types, matches);
   }
 
-  isNamed(gpu: Gpu): boolean {
-    return this.uuids.size === 0 || this.uuids.has(gpu.lowerUuid);
+  isNamed({ lowerUuid }: Gpu): boolean {
+    return allows(this.#uuids, (uuid) => uuid === lowerUuid);
+  }
+
+  /** Whether it depends on the UUIDs of GPUs, which are on one node only. */
+  get namesGpus(): boolean {
+    return this.request.gpuUuids.length > 0;
+  }
+
+  strategy(usual: Strategy): Strategy {
+    return this.request.placement ?? usual;
   }
 
   /**
@@ -108,6 +125,18 @@ export class Demand {
       })),
     );
   }
+}
+
+function choiceOf(entries: readonly string[]): Choice {
+  const lower = entries.map((entry) => entry.toLowerCase());
+  return {
+    wanted: lower.filter((entry) => !isExcluded(entry)),
+    excluded: lower.filter(isExcluded).map((entry) => entry.slice(1).trim()),
+  };
+}
+
+function allows({ wanted, excluded }: Choice, matches: (entry: string) => boolean): boolean {
+  return (wanted.length === 0 || wanted.some(matches)) && !excluded.some(matches);
 }
 
 /** A pod without a mode gets exclusive GPUs, where no fault of another tenant affects it. */

@@ -1,8 +1,12 @@
-import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
+import {
+  type ContainerRequest,
+  peak,
+  type Strategy,
+} from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
 import { Demand } from './demand.js';
-import { freeFor, holdingOf, place, type Strategy } from './placement.js';
+import { freeFor, holdingOf, place } from './placement.js';
 
 const NOBODY = { uid: 'nobody', priority: 0 };
 
@@ -92,6 +96,7 @@ test('place() finds a GPU by its UUID in any letter case', () => {
     containers: [needOf('main', 1)],
     gpuTypes: [],
     gpuUuids: ['gpu-1B'],
+    placement: undefined,
   });
   expect(place(demand, node.gpus, freeFor(NOBODY, node), 'binpack')).toEqual([[node.gpus[1]]]);
 });
@@ -188,7 +193,7 @@ test.each([
 ])('a container takes %s', (_, gpu, slots, cores, taken) => {
   const node = nodeOf(gpu);
   const containers = [needOf('main', slots, { cores, memory: slots * SIZED.slotMemory })];
-  const demand = new Demand({ containers, gpuTypes: [], gpuUuids: [] }, 10);
+  const demand = new Demand({ containers, gpuTypes: [], gpuUuids: [], placement: undefined }, 10);
   const placement = place(demand, node.gpus, freeFor(NOBODY, node), 'binpack');
   expect(placement && holdingOf(demand, placement)).toEqual(new Map([[gpu.uuid, taken]]));
 });
@@ -198,7 +203,15 @@ test('the parts of time of all containers on a GPU fit into it', () => {
   const containers = Array.from({ length: 6 }, (_, index) => needOf(`c${index}`, 2, { cores: 20 }));
   const fits = (count: number) =>
     place(
-      new Demand({ containers: containers.slice(0, count), gpuTypes: [], gpuUuids: [] }, 10),
+      new Demand(
+        {
+          containers: containers.slice(0, count),
+          gpuTypes: [],
+          gpuUuids: [],
+          placement: undefined,
+        },
+        10,
+      ),
       node.gpus,
       freeFor(NOBODY, node),
       'binpack',
@@ -211,4 +224,29 @@ test('without slotCores a request for time takes nothing more', () => {
   const demand = demandOf(needOf('main', 4, { cores: 90 }));
   const placement = place(demand, node.gpus, freeFor(NOBODY, node), 'binpack');
   expect(placement && holdingOf(demand, placement)).toEqual(new Map([['large', 4]]));
+});
+
+test('a pod may prefer another placement than the scheduler does', () => {
+  const node = nodeWithUsed(3, 0);
+  const uuidOf = (placement: Strategy | undefined, usual: Strategy) => {
+    const request = { containers: [needOf('a', 2)], gpuTypes: [], gpuUuids: [], placement };
+    return place(new Demand(request), node.gpus, freeFor(NOBODY, node), usual)?.[0]?.[0]?.uuid;
+  };
+  const [packed, spread] = [uuidOf(undefined, 'binpack'), uuidOf(undefined, 'spread')];
+  expect(packed).not.toBe(spread);
+  expect(uuidOf('spread', 'binpack')).toBe(spread);
+  expect(uuidOf('binpack', 'spread')).toBe(packed);
+});
+
+test.each([
+  [['!GPU-A'], [], 'B'],
+  [['!gpu-b'], [], 'A'],
+  [['!GPU-A', '!GPU-B'], [], undefined],
+  [[], ['!h200'], undefined],
+  [[], ['H200', '!A100'], 'A'],
+])('of GPUs A and B, uuids %j and types %j allow %s', (gpuUuids, gpuTypes, expected) => {
+  const node = nodeOf(gpuOf('GPU-a'), gpuOf('GPU-b'));
+  const request = { containers: [needOf('a', 2)], gpuTypes, gpuUuids, placement: undefined };
+  const placement = place(new Demand(request), node.gpus, freeFor(NOBODY, node), 'binpack');
+  expect(placement?.[0]?.[0]?.uuid).toBe(expected && `GPU-${expected.toLowerCase()}`);
 });

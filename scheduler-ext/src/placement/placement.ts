@@ -1,10 +1,8 @@
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
-import { peak } from '@nvidia-virtual/kube-common/pod-request';
+import { peak, type Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import type { Demand, Need } from './demand.js';
-
-export type Strategy = 'binpack' | 'spread';
 
 /** GPUs of each container, by its index in the demand. */
 export type Placement = readonly (readonly Gpu[])[];
@@ -43,7 +41,7 @@ export function place(
   free: Free,
   strategy: Strategy,
 ): Placement | undefined {
-  return new Search(demand, gpus, free, strategy).run();
+  return new Search(demand, gpus, free, demand.strategy(strategy)).run();
 }
 
 /** The peak of slots that the pod holds of each GPU. */

@@ -32,7 +32,7 @@ export class Reasons {
   /** The reason why the pod would not fit on the empty node; undefined: it would. */
   forbidding(node: NodeGpus): Reason | undefined {
     // UUIDs differ between nodes, so the result cannot be cached.
-    if (this.#demand.uuids.size > 0) return this.#findForbidding(node.gpus);
+    if (this.#demand.namesGpus) return this.#findForbidding(node.gpus);
     const key = node.signature;
     if (!this.#forbidding.has(key)) this.#forbidding.set(key, this.#findForbidding(node.gpus));
     return this.#forbidding.get(key);

@@ -1,8 +1,8 @@
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { NodeGpus as Node } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
 import { Demand } from './demand.js';
-import type { Strategy } from './placement.js';
 import { Judge } from './verdict.js';
 
 const GIB = 2 ** 30;
@@ -22,11 +22,13 @@ const uuid = new Demand({
   containers: [needOf('main', 1)],
   gpuTypes: [],
   gpuUuids: ['GPU-x', 'GPU-y'],
+  placement: undefined,
 });
 const type = new Demand({
   containers: [needOf('main', 1)],
   gpuTypes: ['A100', 'h100'],
   gpuUuids: [],
+  placement: undefined,
 });
 const ill = nodeOf(
   gpuOf('a', { healthy: false }),
@@ -136,7 +138,15 @@ test('with binpack the fuller GPU and node score higher, with spread the emptier
 });
 
 const byTime = (slots: number, cores: number) =>
-  new Demand({ containers: [needOf('main', slots, { cores })], gpuTypes: [], gpuUuids: [] }, 10);
+  new Demand(
+    {
+      containers: [needOf('main', slots, { cores })],
+      gpuTypes: [],
+      gpuUuids: [],
+      placement: undefined,
+    },
+    10,
+  );
 
 test.each([
   ['as much time as its slots allow', 4, 40, 55, undefined],

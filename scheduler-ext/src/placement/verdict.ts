@@ -1,14 +1,8 @@
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import type { Demand } from './demand.js';
-import {
-  type Free,
-  freeFor,
-  type Placement,
-  type PodIdentity,
-  place,
-  type Strategy,
-} from './placement.js';
+import { type Free, freeFor, type Placement, type PodIdentity, place } from './placement.js';
 import { type Reason, Reasons } from './reason.js';
 
 /** The score of a node for a pod, or the reason why the pod does not fit. */
@@ -40,7 +34,7 @@ export class Judge {
   constructor(demand: Demand, strategy: Strategy) {
     const { needs } = demand;
     this.#demand = demand;
-    this.#strategy = strategy;
+    this.#strategy = demand.strategy(strategy);
     this.#reasons = new Reasons(demand);
     this.#single = needs.length === 1 && needs[0]?.gpus === 1;
   }
@@ -48,7 +42,7 @@ export class Judge {
   judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
     if (node === undefined) return this.#reasons.withoutGpus(node);
     // A GPU with a given UUID is on one node only, so nodes in an equal state still differ.
-    const state = this.#demand.uuids.size > 0 ? undefined : node.state;
+    const state = this.#demand.namesGpus ? undefined : node.state;
     if (state === undefined) return this.#judge(node, freeFor(pod, node));
     const known = this.#known.get(state);
     if (known) return known;

@@ -62,7 +62,7 @@ export function needOf(
 }
 
 export function demandOf(...containers: readonly ContainerRequest[]): Demand {
-  return new Demand({ containers, gpuTypes: [], gpuUuids: [] });
+  return new Demand({ containers, gpuTypes: [], gpuUuids: [], placement: undefined });
 }
 
 /** A pending pod with one container that requests slots. */

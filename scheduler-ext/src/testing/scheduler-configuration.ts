@@ -1,5 +1,5 @@
 import { RESOURCE, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
-import type { Strategy } from '../placement/placement.js';
+import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 
 /**
  * The KubeSchedulerConfiguration, without client connection and leader election.
