@@ -82,6 +82,15 @@ const TABLE = {
   CLIENT_AUTHORITY_UNREADABLE:
     '--client-authority {file} cannot be used: {reason}. ' +
     'Give a PEM file with the authority of client certificates.',
+  TRANSLATION_NEEDS_MEMORY:
+    'Container {container} requests a part of a GPU without {resource}. A slot has the same ' +
+    'memory on every GPU of this cluster, so the number of slots is unknown: ' +
+    'set {resource} in its limits.',
+  TRANSLATION_NEEDS_SLOT_MEMORY:
+    'Container {container} requests {resource} without nvidia.com/gpucores. A slot has another ' +
+    'amount of memory on each model of GPU in this cluster, so the number of slots is unknown: ' +
+    'set nvidia.com/gpucores or nvidia.com/gpumem-percentage, ' +
+    'or ask the operator for node.slotMemory.',
   NOT_SERVED: '{address} cannot be served: {reason}. Choose another address by {option}.',
 } as const satisfies Record<string, string>;
 

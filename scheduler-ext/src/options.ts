@@ -7,6 +7,7 @@ import {
   memorySize,
   nodeName,
   percent,
+  wholeNumber,
 } from '@nvidia-virtual/service/configuration/kinds';
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
@@ -77,6 +78,16 @@ export const WEBHOOK_OPTIONS = {
     default: '10',
   }),
   certificateDirectory: SHARED_OPTIONS.certificateDirectory,
+  slotsPerGpu: option(wholeNumber(1, 100), {
+    help: 'slots of each GPU, if slotMemory is not set; for the requests that are translated',
+    default: '10',
+  }),
+  translate: option(many(choice('hami', 'nvidia')), {
+    help:
+      "hami: pods that ask for a part of a GPU by HAMi's resources get ours; " +
+      'nvidia: also pods that ask for nvidia.com/gpu',
+    otherwise: 'only pods that ask for our resource are changed',
+  }),
   clientAuthority: option(filePath, {
     help:
       "PEM file of the CA of the API server's client certificate; " +

@@ -397,19 +397,26 @@ test('the binding timeout is between the end of one lease and the start of the n
   );
 });
 
-test('the API server sends the webhook the requests that it serves', async () => {
-  const [release, namespace] = ['gpu-nvidia-virtual', 'gpus'];
-  const rendered = await render({ release, namespace });
-  const service = (path: string) => ({ service: { name: `${release}-webhook`, namespace, path } });
-  for (const wanted of webhookConfigurations({
-    name: release,
-    writers: writersOf({ namespace, release }),
-    client: service,
-  }) as KubernetesObject[]) {
-    const { webhooks } = rendered.find(wanted.kind, release);
-    expect(webhooks).toEqual(wanted.webhooks);
-  }
-});
+test.each([[[]], [['hami']], [['hami', 'nvidia']]] as const)(
+  'the API server sends the webhook the requests that it serves: %j',
+  async (dialects) => {
+    const [release, namespace] = ['gpu-nvidia-virtual', 'gpus'];
+    const values = { webhook: { translate: dialects } };
+    const rendered = await render({ release, namespace, values });
+    const service = (path: string) => ({
+      service: { name: `${release}-webhook`, namespace, path },
+    });
+    for (const wanted of webhookConfigurations({
+      name: release,
+      writers: writersOf({ namespace, release }),
+      dialects,
+      client: service,
+    }) as KubernetesObject[]) {
+      const { webhooks } = rendered.find(wanted.kind, release);
+      expect(webhooks).toEqual(wanted.webhooks);
+    }
+  },
+);
 
 describe('Redis', () => {
   const url = 'rediss://redis.example:6380';
@@ -574,6 +581,11 @@ describe('invalid values are refused with what to set', () => {
     [{ certManager: { issuer: { name: 'company' } } }, {}, 'set certManager.enabled=true'],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
+    [
+      { webhook: { translate: ['nvidia'] }, node: { slotMemory: '2GiB' } },
+      {},
+      'set webhook.translate=[hami]',
+    ],
   ])('%j %j', async (values, options, remedy) => {
     await expect(render({ values, ...options })).rejects.toThrow(remedy);
   });

@@ -72,6 +72,8 @@ onIPv6('the API server calls the webhook, whose certificate others renew, at [::
     host: undefined,
     slotMemory: undefined,
     slotCores: 10,
+    slotsPerGpu: 10,
+    translate: undefined,
     certificateDirectory: directory,
     clientAuthority: undefined,
     logLevel: 'info' as const,

@@ -105,6 +105,10 @@ nothing.
   but the pods of the node access the host: kubectl label namespace {{ .Release.Namespace }}
   pod-security.kubernetes.io/enforce=privileged --overwrite
 {{- end }}
+{{- if and .Values.node.slotMemory (has "nvidia" .Values.webhook.translate) }}
+- webhook.translate has nvidia, but with node.slotMemory a whole GPU is another number of slots on
+  each model: set webhook.translate=[hami], or leave node.slotMemory out.
+{{- end }}
 {{- if eq .Release.Namespace "default" }}
 - The namespace is default, but this product is privileged on GPU nodes:
   install it into its own namespace, with -n nvidia-virtual --create-namespace.

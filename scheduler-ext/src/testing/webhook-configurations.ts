@@ -1,10 +1,12 @@
 import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { type Dialect, translatedResources } from '../webhook/translation.js';
 import type { Writers } from '../webhook/validation.js';
 
 interface ConfigurationOptions {
   /** The name of both objects. */
   readonly name: string;
   readonly writers: Writers;
+  readonly dialects?: readonly Dialect[];
   /** The client configuration of a path of the webhook: `{ service: … }` or `{ url: … }`. */
   readonly client: (path: string) => object;
 }
@@ -17,11 +19,7 @@ interface Webhook {
   readonly condition: { readonly name: string; readonly expression: string };
 }
 
-const ASKS_FOR_SLOTS = `(object.spec.containers + (has(object.spec.initContainers) ? \
-object.spec.initContainers : [])).exists(container,
- has(container.resources) && ((has(container.resources.limits) && \
-'${RESOURCE}' in container.resources.limits) ||
- (has(container.resources.requests) && '${RESOURCE}' in container.resources.requests)))`;
+const ASKS_FOR_SLOTS = asksFor([RESOURCE]);
 const ASKS_FOR_MEMORY = `(has(object.metadata.annotations) && \
 '${ANNOTATION.memory}' in object.metadata.annotations)`;
 const POD_RESOURCES = ['pods', 'pods/status', 'pods/resize', 'pods/ephemeralcontainers'];
@@ -35,6 +33,7 @@ const NODE_RESOURCES = ['nodes', 'nodes/status'];
 export function webhookConfigurations({
   name,
   writers,
+  dialects = [],
   client,
 }: ConfigurationOptions): readonly object[] {
   const object = (kind: string, webhooks: readonly Webhook[]) => ({
@@ -45,7 +44,7 @@ export function webhookConfigurations({
   });
   const routing = {
     name: 'asks-for-slots-or-memory',
-    expression: `${ASKS_FOR_SLOTS} || ${ASKS_FOR_MEMORY}`,
+    expression: `${asksFor([RESOURCE, ...translatedResources(dialects)])} || ${ASKS_FOR_MEMORY}`,
   };
   const mutating = {
     name: 'pods.nvidia-virtual.io',
@@ -103,6 +102,16 @@ function webhook(
     resources,
     condition,
   };
+}
+
+/** CEL: whether a container requests one of the resources. */
+function asksFor(resources: readonly string[]): string {
+  const isIn = (list: string) =>
+    `(has(container.resources.${list}) && [${resources.map((one) => `'${one}'`).join(', ')}]\
+.exists(name, name in container.resources.${list}))`;
+  return `(object.spec.containers + (has(object.spec.initContainers) ? \
+object.spec.initContainers : [])).exists(container,
+ has(container.resources) && (${isIn('limits')} || ${isIn('requests')}))`;
 }
 
 /** CEL: whether the annotation differs from what it was; an object that is made had none. */

@@ -29,11 +29,15 @@ export class WebhookService {
   #ending = false;
 
   private constructor(options: WebhookOptionValues, logger: Logger) {
-    const { namespace, release, slotMemory, slotCores } = options;
+    const { namespace, release, slotMemory, slotCores, slotsPerGpu, translate = [] } = options;
     const slotSize =
       slotMemory === undefined ? undefined : { memory: slotMemory, cores: slotCores };
     const name = `${release}-webhook`;
-    const webhook = new Webhook(writersOf(options), slotSize, logger);
+    const webhook = new Webhook(
+      writersOf(options),
+      { dialects: translate, slotSize, slotsPerGpu },
+      logger,
+    );
     const metrics = new Metrics();
     const routes: Record<string, Route> = {
       '/mutate': (body) => webhook.mutate(parseObject(body)),

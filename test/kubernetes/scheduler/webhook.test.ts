@@ -3,7 +3,7 @@ import { Agent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { V1Secret } from '@kubernetes/client-node';
+import type { V1Pod, V1Secret } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ANNOTATION, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/testing/webhook-configurations';
@@ -13,6 +13,8 @@ import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { ClusterUnderTest, MERGE, refusalOf } from './cluster-under-test.js';
 import { container, gpu, inventory, pod } from './objects.js';
+
+const DIALECTS = ['hami'] as const;
 
 /** The webhook with the rights of the chart, called by a real API server. */
 const NAMES = { namespace: 'nvidia-virtual', release: 'nvidia-virtual' };
@@ -53,6 +55,8 @@ function startWebhook(at = port, httpAt = http): Promise<WebhookService> {
     clientAuthority: undefined,
     slotMemory: 2 * 2 ** 30,
     slotCores: 10,
+    slotsPerGpu: 10,
+    translate: DIALECTS,
   };
   return WebhookService.start(options, pino({ level: 'silent' }));
 }
@@ -146,6 +150,7 @@ test('it is not ready, with a reason, until its objects exist', async () => {
   for (const configuration of webhookConfigurations({
     name: 'nvidia-virtual',
     writers: WRITERS,
+    dialects: DIALECTS,
     client,
   })) {
     const { kind } = configuration as { kind: string };
@@ -239,6 +244,37 @@ describe('a pod that requests slots', () => {
     expect(await refusalOf(asking('two', size))).toMatch(/exceeded quota|insufficient quota/);
     await asking('three', { 'nvidia-virtual/memory': 'main=3Gi' });
     await cluster.api.request({ method: 'DELETE', path: `${quotas}/slots` });
+  });
+
+  test("in HAMi's words gets our slots, and is refused without memory", async () => {
+    // Kubernetes looks for the class before it asks a webhook.
+    const runtime = { metadata: { name: 'nvidia' }, handler: 'nvidia' };
+    await post('/apis/node.k8s.io/v1/runtimeclasses', runtime);
+    const asking = (limits: Record<string, string>, spec: Partial<V1Pod['spec']> = {}) =>
+      cluster.create(
+        pod('other-words', {
+          spec: { ...spec, containers: [{ name: 'main', image: 'any', resources: { limits } }] },
+        }),
+      );
+    const part = { 'nvidia.com/gpu': '2', 'nvidia.com/gpumem': '3000' };
+    const made = await asking(part, { runtimeClassName: 'nvidia' });
+    expect(made.spec?.containers[0]?.resources?.limits).toEqual({ 'nvidia-virtual/gpu': '4' });
+    expect([made.spec?.schedulerName, made.spec?.runtimeClassName]).toEqual([
+      SCHEDULER_NAME,
+      undefined,
+    ]);
+    expect(made.metadata?.annotations).toMatchObject({
+      'nvidia-virtual/memory': 'main=3000Mi',
+      'nvidia-virtual/gpus': 'main=2',
+    });
+    await cluster.delete('other-words');
+    const refusal = await refusalOf(asking({ 'nvidia.com/gpumem-percentage': '50' }));
+    expect(refusal).toContain('set nvidia.com/gpumem in its limits');
+    // Whole GPUs are NVIDIA's.
+    const whole = { 'nvidia.com/gpu': '1' };
+    const kept = await asking(whole);
+    expect(kept.spec?.containers[0]?.resources?.limits).toEqual(whole);
+    await cluster.delete('other-words');
   });
 
   test('by memory is refused if no container is meant', async () => {

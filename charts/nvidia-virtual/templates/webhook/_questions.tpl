@@ -27,19 +27,43 @@ ours never waits for us.
 A line break within an expression is a space.
 */}}
 {{- define "nvidia-virtual.asksForSlots" -}}
+{{ include "nvidia-virtual.asksFor" (list "nvidia-virtual/gpu") }}
+{{- end }}
+
+{{/* Whether a container requests one of the resources: a list of their names. */}}
+{{- define "nvidia-virtual.asksFor" -}}
+{{- $names := list -}}
+{{- range . }}{{ $names = append $names (squote .) }}{{ end -}}
+{{- $one := join ", " $names -}}
 (object.spec.containers +
 {{- print " " -}}
 (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
 {{- print " " -}}
 has(container.resources) &&
 {{- print " " -}}
-((has(container.resources.limits) && 'nvidia-virtual/gpu' in container.resources.limits) ||
+((has(container.resources.limits) &&
 {{- print " " -}}
-(has(container.resources.requests) && 'nvidia-virtual/gpu' in container.resources.requests)))
+[{{ $one }}].exists(name, name in container.resources.limits)) ||
+{{- print " " -}}
+(has(container.resources.requests) &&
+{{- print " " -}}
+[{{ $one }}].exists(name, name in container.resources.requests))))
+{{- end }}
+
+{{/* Resources of other products that webhook.translate names. */}}
+{{- define "nvidia-virtual.routedResources" -}}
+{{- $names := list "nvidia-virtual/gpu" -}}
+{{- with .Values.webhook.translate -}}
+{{- $names = concat $names (list
+  "nvidia.com/gpumem" "nvidia.com/gpumem-percentage" "nvidia.com/gpucores") -}}
+{{- if has "nvidia" . }}{{ $names = append $names "nvidia.com/gpu" }}{{ end -}}
+{{- end -}}
+{{- toJson $names -}}
 {{- end }}
 
 {{- define "nvidia-virtual.asksForSlotsOrMemory" -}}
-{{ include "nvidia-virtual.asksForSlots" . }} ||
+{{- $resources := include "nvidia-virtual.routedResources" . | fromJsonArray -}}
+{{ include "nvidia-virtual.asksFor" $resources }} ||
 {{- print " " -}}
 (has(object.metadata.annotations) && 'nvidia-virtual/memory' in object.metadata.annotations)
 {{- end }}
@@ -58,7 +82,7 @@ object.metadata.annotations[{{ . }}] : '') !=
 {{- define "nvidia-virtual.asksOrChanges" -}}
 {{- $annotations := list -}}
 {{- range list "memory" "cores" "gpus" "policy" "priority" "mode" "latency" "gpu-type"
-    "gpu-uuid" "trace" "assigned" -}}
+    "gpu-uuid" "placement" "trace" "assigned" -}}
 {{- $annotations = append $annotations (printf "'nvidia-virtual/%s'" .) -}}
 {{- end -}}
 (request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) ||
