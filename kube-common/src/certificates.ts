@@ -53,6 +53,8 @@ export class ServingCertificate {
   readonly #servers = new Set<Server>();
   #current: KeyPair | undefined;
   #problem: string | undefined = 'The certificate has not been read yet.';
+  /** Why the last renewal failed; undefined: it did not. */
+  #notRenewed: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -126,11 +128,22 @@ export class ServingCertificate {
   async #keepOwn(): Promise<KeyPair> {
     const { own, logger } = this.#options;
     const { api, secret, hosts, holders } = own;
-    const { bundle, serving } = await keepKeyring(api, secret, hosts, new Date());
+    let failure: string | undefined;
+    const { bundle, serving } = await keepKeyring(api, secret, hosts, new Date(), (error) => {
+      failure = error.message;
+    });
+    this.#noteRenewal(failure);
     for (const holder of holders) {
       if (await trust(api, holder, bundle)) logger.info({ ...holder }, 'updated the caBundle');
     }
     return serving;
+  }
+
+  /** Logs a failure once. The certificate is valid for weeks, and a metric says until when. */
+  #noteRenewal(failure: string | undefined): void {
+    if (failure !== undefined && failure !== this.#notRenewed)
+      this.#options.logger.error({ reason: failure }, 'the serving certificate cannot be renewed');
+    this.#notRenewed = failure;
   }
 
   #use(serving: KeyPair): void {

@@ -70,6 +70,20 @@ async function renewAuthority(keyring: Keyring, now: Date): Promise<Keyring> {
   };
 }
 
+/** Whether clients that trust the bundle accept the serving certificate now. */
+export function isUsable(
+  { bundle, serving }: Keyring,
+  hosts: readonly string[],
+  now: Date,
+): boolean {
+  const certificate = new X509Certificate(serving.certificate);
+  return (
+    leftOf(certificate, now) > 0 &&
+    hosts.every((host) => covers(certificate, host)) &&
+    certificatesOf(bundle).some((one) => signed(one, certificate))
+  );
+}
+
 async function renewServing(
   keyring: Keyring,
   hosts: readonly string[],
@@ -78,16 +92,12 @@ async function renewServing(
   const authorities = certificatesOf(keyring.bundle);
   const newest = authorities.at(-1) as X509Certificate;
   const serving = new X509Certificate(keyring.serving.certificate);
-  const usable =
-    leftOf(serving, now) > 0 &&
-    hosts.every((host) => covers(serving, host)) &&
-    authorities.some((one) => signed(one, serving));
   const settled =
     now.getTime() - Date.parse(newest.validFrom) - BACKDATED >= PUBLICATION_TIME ||
     authorities.length === 1;
   const old =
     leftOf(serving, now) <= SERVING_LIFETIME * RENEWAL_FRACTION || !signed(newest, serving);
-  if (usable && !(old && settled)) return keyring;
+  if (isUsable(keyring, hosts, now) && !(old && settled)) return keyring;
   const authority = { certificate: newest.toString(), key: keyring.authorityKey };
   return { ...keyring, serving: await issue(authority, hosts, now) };
 }
@@ -114,7 +124,7 @@ function signed(authority: X509Certificate, certificate: X509Certificate): boole
 }
 
 /** Validates the keyring: a Secret can contain anything. */
-function isWhole({ bundle, authorityKey, serving }: Keyring): boolean {
+export function isWhole({ bundle, authorityKey, serving }: Keyring): boolean {
   try {
     const authorities = certificatesOf(bundle);
     const belongs = ({ certificate, key }: KeyPair) =>

@@ -1,6 +1,6 @@
 import type { V1Secret } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '../api-server.js';
-import { type Keyring, renew } from './keyring.js';
+import { isUsable, isWhole, type Keyring, renew } from './keyring.js';
 
 export interface ObjectName {
   readonly namespace: string;
@@ -13,6 +13,8 @@ const ATTEMPTS = 5;
 /**
  * Returns the keyring of a Secret, after renewing it if necessary. The first replica to write
  * wins; the others use its keyring. An empty Secret counts as missing, so a chart may own it.
+ * @param notRenewed called if a renewal cannot be written and the former keyring is still usable,
+ * which is returned then
  * @throws ApiError
  */
 export async function keepKeyring(
@@ -20,6 +22,7 @@ export async function keepKeyring(
   secret: ObjectName,
   hosts: readonly string[],
   now: Date,
+  notRenewed: (error: ApiError) => void,
 ): Promise<Keyring> {
   for (let attempt = 1; ; attempt++) {
     const found = await read(api, secret);
@@ -30,8 +33,11 @@ export async function keepKeyring(
       await write(api, secret, found, keyring);
       return keyring;
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== CONFLICT || attempt === ATTEMPTS)
-        throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === CONFLICT && attempt < ATTEMPTS) continue;
+      if (!former || !isWhole(former) || !isUsable(former, hosts, now)) throw error;
+      notRenewed(error);
+      return former;
     }
   }
 }
@@ -88,7 +94,7 @@ function keyringOf({ data = {} }: V1Secret): Keyring | undefined {
   };
 }
 
-function dataOf({ bundle, authorityKey, serving }: Keyring): Record<string, string> {
+export function dataOf({ bundle, authorityKey, serving }: Keyring): Record<string, string> {
   const texts = {
     'ca.crt': bundle,
     'ca.key': authorityKey,
