@@ -15,13 +15,12 @@ import { type KubernetesObject, render } from './chart.js';
 
 const BUILDING_PROMTOOL = 900_000;
 const RUNBOOKS = path.join(REPOSITORY, 'docs', 'runbooks');
-/** Series of other exporters. The test with a real Prometheus reads all but the last. */
+/** Series of other exporters. The test with a real Prometheus reads them, too. */
 const OF_OTHERS = [
   'up',
   'scheduler_scheduling_attempt_duration_seconds_bucket',
   'apiserver_admission_webhook_rejection_count',
   'apiserver_admission_webhook_fail_open_count',
-  'DCGM_FI_DEV_XID_ERRORS',
 ];
 
 /** Values each minute, in Prometheus' notation: `0x5 1x30` is five minutes of 0, then 30 of 1. */
@@ -55,8 +54,9 @@ const attempts = (fast: string, all: string) => {
 const rejected = (name: string, type: string) => ({
   [`apiserver_admission_webhook_rejection_count{name="${name}",error_type="${type}"}`]: '1+1x30',
 });
-const xid = (values: string) => ({
-  'DCGM_FI_DEV_XID_ERRORS{Hostname="n1",UUID="GPU-1",gpu="0",modelName="H200"}': values,
+const xid = (consequence: string, values: string) => ({
+  [`nvidia_virtual_gpu_xid_errors_total{node="n1",gpu="GPU-1",xid="1",consequence="${consequence}"}`]:
+    values,
 });
 const used = (busy: string, info = 'exclusive'): Series => ({
   'nvidia_virtual_allocation_reported_busy_ratio{node="n1",allocation="a",gpu="GPU-1"}': busy,
@@ -265,14 +265,27 @@ const CASES: readonly Case[] = [
     fires: [],
   },
   {
-    what: 'the driver reported Xid 48',
-    series: xid('0x5 48x30'),
+    what: 'the driver reported the first Xid of its kind',
+    series: xid('probe', '_x5 1x30'),
     at: '10m',
     fires: [['NvidiaVirtualGpuXid', GPU]],
   },
   {
-    what: 'a program caused Xid 31 by an illegal address',
-    series: xid('0x5 31x30'),
+    what: 'the driver reported another Xid of the same kind',
+    series: xid('reset', '1x40 2x30'),
+    at: '45m',
+    fires: [['NvidiaVirtualGpuXid', GPU]],
+  },
+  { what: 'a new node has had no Xid', series: xid('probe', '_x5 0x30'), at: '10m', fires: [] },
+  {
+    what: 'the last Xid was long ago',
+    series: xid('probe', '_x5 1x50'),
+    at: '40m',
+    fires: [],
+  },
+  {
+    what: 'a program caused Xids by illegal addresses',
+    series: xid('program', '_x5 1+9x30'),
     at: '10m',
     fires: [],
   },
