@@ -99,18 +99,27 @@ export class ControlPlane {
   /**
    * Starts kube-scheduler. `configuration` is a KubeSchedulerConfiguration; the connection to the
    * API server is added.
+   * @param port where it serves its metrics over TLS, to clients that the API server lets read them
    */
-  async startScheduler(name = 'kube-scheduler', configuration: object = {}): Promise<Daemon> {
+  async startScheduler(
+    name = 'kube-scheduler',
+    configuration: object = {},
+    port = 0,
+  ): Promise<Daemon> {
     await buildKubernetesTools(['kube-scheduler'], this.#options.say);
     const kubeconfig = this.kubeconfig('system:kube-scheduler');
     const file = path.join(this.directory, `${name}.json`);
+    const serving = [
+      ...['--bind-address', '127.0.0.1', '--cert-dir', path.join(this.directory, name)],
+      ...['--authentication-kubeconfig', kubeconfig, '--authorization-kubeconfig', kubeconfig],
+    ];
     writeFileSync(
       file,
       JSON.stringify({ ...SCHEDULER_DEFAULTS, ...configuration, clientConnection: { kubeconfig } }),
     );
     return this.startDaemon(name, {
       program: kubernetesTool('kube-scheduler'),
-      args: ['--config', file, '--secure-port', '0'],
+      args: ['--config', file, '--secure-port', String(port), ...(port > 0 ? serving : [])],
     });
   }
 

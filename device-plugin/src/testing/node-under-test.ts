@@ -19,6 +19,7 @@ const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
  */
 export class NodeUnderTest {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'node-'));
+  readonly name: string;
   readonly state = path.join(this.directory, 'state');
   readonly installation: string;
   readonly versions = path.join(this.directory, 'versions');
@@ -30,7 +31,12 @@ export class NodeUnderTest {
    * @param options.podResources false if the test serves the pod resources API elsewhere
    * @param options.installation by default the release build of this repository
    */
-  constructor({ podResources = true, installation = undefined as string | undefined } = {}) {
+  constructor({
+    podResources = true,
+    installation = undefined as string | undefined,
+    name = 'node-1',
+  } = {}) {
+    this.name = name;
     this.kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'), { podResources });
     this.installation = installation ?? path.join(this.directory, 'installation');
     if (installation === undefined) makeInstallation(this.installation);
@@ -59,7 +65,7 @@ export class NodeUnderTest {
     const command = [
       PLUGIN,
       '--node',
-      'node-1',
+      this.name,
       '--kubelet-root',
       this.kubelet.root,
       ...places,
@@ -82,6 +88,7 @@ export class NodeUnderTest {
     backend = 'simulated',
     placement = 'none',
     kubeconfig = this.#unreachable(),
+    args = [] as readonly string[],
   } = {}): Promise<ProcessUnderTest> {
     const kubernetes = [
       '--kubernetes-enabled',
@@ -99,13 +106,14 @@ export class NodeUnderTest {
     ];
     const options = [
       '--node',
-      'node-1',
+      this.name,
       '--state',
       this.state,
       '--backend',
       backend,
       ...selected,
       ...kubernetes,
+      ...args,
     ];
     const places = {
       NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions,
