@@ -345,6 +345,15 @@ describe('the scheduler', () => {
     ).toBe(image);
   });
 
+  test('has feature gates if they are set', async () => {
+    const flagsOf = (pods: typeof chart.pods) =>
+      containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').command;
+    const featureGates = { GenericWorkload: true, GangScheduling: false };
+    const { pods } = await render({ values: { scheduler: { featureGates } } });
+    expect(flagsOf(pods)).toContain('--feature-gates=GangScheduling=false,GenericWorkload=true');
+    expect(flagsOf(chart.pods).join(' ')).not.toContain('feature-gates');
+  });
+
   test('has health probes at endpoints of every supported version', () => {
     const scheduler = containerOf(
       chart.pods.get('Deployment nvidia-virtual-scheduler'),
