@@ -65,6 +65,7 @@ test('every pod of the examples is valid', () => {
   }
   expect(asked).toEqual([
     'deployment.yaml',
+    'gang.yaml',
     'memory.yaml',
     'pytorch.yaml',
     'two-pods.yaml',

@@ -20,6 +20,10 @@ interface ControlPlaneOptions {
   readonly controllerManager?: boolean;
   /** Kubernetes' default scheduler with default settings. */
   readonly scheduler?: boolean;
+  /** Feature gates of the API server, for example `GangScheduling=true`. */
+  readonly featureGates?: string;
+  /** APIs that the API server serves in addition, for example `scheduling.k8s.io/v1alpha2=true`. */
+  readonly runtimeConfig?: string;
   /** Called with progress messages. */
   readonly say?: (line: string) => void;
 }
@@ -119,7 +123,10 @@ export class ControlPlane {
     );
     return this.startDaemon(name, {
       program: kubernetesTool('kube-scheduler'),
-      args: ['--config', file, '--secure-port', String(port), ...(port > 0 ? serving : [])],
+      args: [
+        ...['--config', file, '--secure-port', String(port), ...(port > 0 ? serving : [])],
+        ...(this.#options.featureGates ? ['--feature-gates', this.#options.featureGates] : []),
+      ],
     });
   }
 
@@ -205,7 +212,12 @@ export class ControlPlane {
       frontProxyClient: this.#frontProxy.issue({ commonName: 'front-proxy-client' }),
       serviceAccountKey: this.#serviceAccountKey,
     };
-    return apiServerArguments(this.#place, files, this.#options.controllerManager ?? false);
+    const { controllerManager = false, featureGates, runtimeConfig } = this.#options;
+    return [
+      ...apiServerArguments(this.#place, files, controllerManager),
+      ...(featureGates === undefined ? [] : ['--feature-gates', featureGates]),
+      ...(runtimeConfig === undefined ? [] : ['--runtime-config', runtimeConfig]),
+    ];
   }
 
   #write(

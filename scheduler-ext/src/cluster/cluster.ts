@@ -16,6 +16,9 @@ interface Promised {
   readonly chosen: string | undefined;
 }
 
+/** @param claimEnded whether the slots were only claimed */
+type Gained = (node: NodeGpus, claimEnded: boolean) => void;
+
 /**
  * The slots in use on each node: a cache of nodes and pods, plus reservations. All methods are
  * synchronous, so a lookup followed by a reservation is atomic.
@@ -25,10 +28,12 @@ export class Cluster {
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
   readonly #promises = new Map<string, Promised>();
-  readonly #gained: (node: NodeGpus) => void;
+  /** Nodes of claims: members of groups that were filtered and are not bound yet. */
+  readonly #claims = new Map<string, string>();
+  readonly #gained: Gained;
 
   /** @param gained called with each node that may have more free slots than before */
-  constructor(gained: (node: NodeGpus) => void = () => {}) {
+  constructor(gained: Gained = () => {}) {
     this.#gained = gained;
   }
 
@@ -54,7 +59,7 @@ export class Cluster {
 
   putNode(name: string, inventory: string | undefined): void {
     const node = this.#made(name);
-    if (node.setInventory(inventory)) this.#gained(node);
+    if (node.setInventory(inventory)) this.#gained(node, false);
   }
 
   removeNode(name: string): void {
@@ -98,7 +103,24 @@ export class Cluster {
     return this.#reservations.has(uid);
   }
 
+  /** Slots that count as used until the pod is bound or removed, or the claim ends. */
+  claim(pod: PodRecord, node: string, holding: Holding): void {
+    this.unclaim(pod.uid);
+    const { uid, priority, demand } = pod;
+    this.#claims.set(uid, node);
+    this.#made(node).hold({ uid, priority, holding, demand });
+  }
+
+  /** Ends the claim of a pod, if it has one. */
+  unclaim(uid: string): void {
+    const name = this.#claims.get(uid);
+    this.#claims.delete(uid);
+    if (name !== undefined) this.#leave(uid, name, true);
+  }
+
+  /** Ends a claim of the pod, too. */
   reserve(pod: PodRecord, node: string, holding: Holding): void {
+    this.unclaim(pod.uid);
     this.#reservations.set(pod.uid, { node, bound: undefined });
     this.#made(node).hold({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
   }
@@ -142,7 +164,7 @@ export class Cluster {
   unpromise(uid: string): void {
     for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) {
       const node = this.#nodes.get(name);
-      if (node?.unpromise(uid)) this.#gained(node);
+      if (node?.unpromise(uid)) this.#gained(node, false);
     }
     this.#promises.delete(uid);
   }
@@ -150,6 +172,7 @@ export class Cluster {
   #settle(pod: PodRecord, node: string): void {
     const reservation = this.#reservations.get(pod.uid);
     this.#reservations.delete(pod.uid);
+    this.unclaim(pod.uid);
     if (reservation && reservation.node !== node) this.#leave(pod.uid, reservation.node);
     this.unpromise(pod.uid);
     this.#made(node).hold(pod);
@@ -158,15 +181,16 @@ export class Cluster {
   #free(uid: string, node: string | undefined): void {
     const reservation = this.#reservations.get(uid);
     this.#reservations.delete(uid);
+    this.unclaim(uid);
     this.unpromise(uid);
     for (const name of new Set([node, reservation?.node]))
       if (name !== undefined) this.#leave(uid, name);
   }
 
-  #leave(uid: string, name: string): void {
+  #leave(uid: string, name: string, claimEnded = false): void {
     const node = this.#nodes.get(name);
     node?.release(uid);
-    if (node) this.#gained(node);
+    if (node) this.#gained(node, claimEnded);
     this.#forget(node);
   }
 

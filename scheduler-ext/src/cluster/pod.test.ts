@@ -98,3 +98,28 @@ test('a pod that is being deleted counts as leaving, unless it is long overdue',
   ]);
   expect(isLeaving(readPod(pod(undefined)) as PodRecord)).toBe(false);
 });
+
+test.each<[string, Record<string, string>, object, string | undefined]>([
+  ['none', { app: 'a' }, {}, undefined],
+  ['of Kubernetes', {}, { schedulingGroup: { podGroupName: 'g' } }, 'n g'],
+  ['of Kueue', { 'kueue.x-k8s.io/pod-group-name': 'g' }, {}, 'n kueue.x-k8s.io/pod-group-name=g'],
+  ['of a JobSet', { 'jobset.sigs.k8s.io/jobset-name': 'g' }, {}, expect.stringMatching(/=g$/)],
+  ['of a plugin', { 'scheduling.x-k8s.io/pod-group': 'g' }, {}, expect.stringMatching(/=g$/)],
+])('the group of a pod: %s', (_, labels, more, group) => {
+  const spec = { containers: [container('main', 1)], ...more };
+  expect(readPod({ metadata: { uid: 'u', namespace: 'n', labels }, spec })?.group).toEqual(group);
+});
+
+test.each([
+  [[], false],
+  [[{ kind: 'ReplicaSet', controller: true }], true],
+  [[{ kind: 'ReplicaSet' }], false],
+  [[{ kind: 'Node', controller: true }], false],
+])('whether a pod with the owners %j is replaced by a controller', (owners, controlled) => {
+  const ownerReferences = owners.map((owner) => ({
+    ...{ apiVersion: 'v1', name: 'x', uid: 'x' },
+    ...owner,
+  }));
+  const spec = { containers: [container('main', 1)] };
+  expect(readPod({ metadata: { uid: 'u', ownerReferences }, spec })?.controlled).toBe(controlled);
+});

@@ -28,6 +28,8 @@ export interface PodRecord {
   readonly holding: Holding | undefined;
   /** Whether a controller creates another pod if this one is deleted. */
   readonly controlled: boolean;
+  /** The group of pods that should be bound together; undefined: it has none. */
+  readonly group: string | undefined;
   /** Used to match PodDisruptionBudgets. */
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -70,10 +72,30 @@ export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
     ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     leavesAt: metadata.deletionTimestamp && new Date(metadata.deletionTimestamp).getTime(),
     controlled: isControlled(metadata.ownerReferences),
+    group: groupOf(pod),
     labels: metadata.labels ?? {},
     holding: assignedHolding(pod),
     ...demandOf(pod, slotCores),
   };
+}
+
+/** Labels that name a group: of kube-scheduler's plugins, of Kueue, and of JobSet. */
+const GROUP_LABELS = [
+  'scheduling.x-k8s.io/pod-group',
+  'kueue.x-k8s.io/pod-group-name',
+  'jobset.sigs.k8s.io/jobset-name',
+];
+
+/** The field of Kubernetes 1.36 that names a PodGroup. The client does not know it yet. */
+interface Grouped {
+  readonly schedulingGroup?: { readonly podGroupName?: string };
+}
+
+function groupOf({ metadata, spec }: V1Pod): string | undefined {
+  const own = (spec as Grouped | undefined)?.schedulingGroup?.podGroupName;
+  const labelled = GROUP_LABELS.find((label) => metadata?.labels?.[label]);
+  const name = own ?? (labelled && `${labelled}=${metadata?.labels?.[labelled]}`);
+  return name && `${metadata?.namespace} ${name}`;
 }
 
 /** The controller of a static pod's mirror is its node, which does not replace it. */

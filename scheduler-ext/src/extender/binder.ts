@@ -12,11 +12,13 @@ import { SchedulerError } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
 import { freeFor, holdingOf, type Placement, place } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
+import type { Groups } from './groups.js';
 import type { BindArgs } from './messages.js';
 
 interface BinderOptions {
   readonly api: ApiServer;
   readonly cluster: Cluster;
+  readonly groups: Pick<Groups, 'binding'>;
   readonly strategy: Strategy;
   readonly slotCores: number | undefined;
   readonly logger: Logger;
@@ -81,6 +83,8 @@ export class Binder {
     const { cluster, strategy } = this.#options;
     const { demand, uid, priority } = pod;
     const name = nameOf(args);
+    this.#options.groups.binding(pod);
+    cluster.unclaim(uid);
     if (demand === undefined) {
       throw new SchedulerError('BIND_FAILED', {
         pod: name,

@@ -15,6 +15,7 @@ import type { ExtenderOptionValues } from '../options.js';
 import { Binder } from './binder.js';
 import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
+import { Groups } from './groups.js';
 import { readExtenderArgs } from './messages.js';
 import { Preemption } from './preemption.js';
 import { Replacement } from './replacement.js';
@@ -27,11 +28,12 @@ interface SeenNode {
 
 /** Everything that `extender` runs. */
 export class ExtenderService {
-  readonly cluster = new Cluster((node) => this.#retry.gained(node));
+  readonly cluster = new Cluster((node, claimed) => this.#retry.gained(node, claimed));
   readonly #metrics = new Metrics();
   readonly #api: ApiServer;
   readonly #nodes: Reflector<V1Node, SeenNode>;
   readonly #pods: Reflector<V1Pod, SeenPod>;
+  readonly #groups: Groups;
   readonly #binder: Binder;
   readonly #eviction: Eviction;
   readonly #retry: Retry;
@@ -59,7 +61,9 @@ export class ExtenderService {
       read: (pod) => seePod(pod, slotCores),
       reflection: reflectPods(cluster),
     });
-    this.#binder = new Binder({ api, cluster, strategy, slotCores, logger });
+    this.#groups = new Groups({ cluster, strategy });
+    const groups = this.#groups;
+    this.#binder = new Binder({ api, cluster, strategy, slotCores, logger, groups });
     const preemption = new Preemption({
       cluster,
       strategy,
@@ -79,6 +83,7 @@ export class ExtenderService {
       strategy,
       slotCores,
       binder,
+      groups,
       preemption,
       eviction,
       retry,
@@ -121,6 +126,7 @@ export class ExtenderService {
     this.#nodes.stop();
     this.#pods.stop();
     await this.#connections.end();
+    this.#groups.stop();
     this.#binder.stop();
     this.#eviction.stop();
     this.#retry.stop();

@@ -8,6 +8,7 @@ import type { Demand } from '../placement/demand.js';
 import { Judge, MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
+import type { Groups } from './groups.js';
 import type {
   BindArgs,
   BindResult,
@@ -26,6 +27,7 @@ interface ExtenderOptions {
   /** Percent of a GPU's time that a container may ask for with one slot. */
   readonly slotCores: number | undefined;
   readonly binder: Binder;
+  readonly groups: Groups;
   readonly preemption: Preemption;
   readonly eviction: Eviction;
   readonly retry: Retry;
@@ -85,9 +87,12 @@ export class Extender {
         NodeNames: [],
         FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])),
       };
+    const inGroup = pod.group !== undefined && !this.#options.cluster.isReserved(pod.uid);
+    if (inGroup) this.#options.groups.filtering(pod);
     const { fitting, failed, unresolvable } = this.#judgeAll({ ...pod, demand }, NodeNames);
+    const named = inGroup ? this.#options.groups.claim({ ...pod, demand }, fitting) : fitting;
     // kube-scheduler reads reasons only if it has no node. There are thousands.
-    if (fitting.length > 0) return { NodeNames: fitting };
+    if (named.length > 0) return { NodeNames: named };
     this.#options.retry.rejected({ ...pod, demand });
     const resolvable = Object.keys(failed);
     if (Pod.spec?.preemptionPolicy !== 'Never' && resolvable.length > 0)

@@ -97,8 +97,10 @@ export class Preemption {
     return [...new Set([...leaving, ...nodes])].slice(0, MOST_NODES);
   }
 
-  #holdersOn({ holders }: NodeGpus): PodRecord[] {
-    return [...holders.keys()].flatMap((uid) => this.#options.cluster.pod(uid) ?? []);
+  /** Bound pods only: others, whose slots are reserved, cannot be evicted. */
+  #holdersOn({ holders, name }: NodeGpus): PodRecord[] {
+    const pods = [...holders.keys()].flatMap((uid) => this.#options.cluster.pod(uid) ?? []);
+    return pods.filter(({ node }) => node === name);
   }
 
   async #budgets(): Promise<readonly V1PodDisruptionBudget[]> {

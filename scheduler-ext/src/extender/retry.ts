@@ -15,6 +15,13 @@ interface RetryOptions {
   readonly logger: Logger;
 }
 
+interface Gain {
+  /** By performance.now(). */
+  readonly at: number;
+  /** Whether the slots were only claimed for a group. */
+  readonly claimed: boolean;
+}
+
 /** By performance.now(). */
 interface Rejected {
   readonly pod: Preemptor;
@@ -40,8 +47,8 @@ export class Retry {
   readonly #options: RetryOptions;
   readonly #end = new AbortController();
   readonly #rejected = new Map<string, Rejected>();
-  /** Nodes with more free slots, and when they gained them. */
-  readonly #gained = new Map<NodeGpus, number>();
+  /** Nodes with more free slots. */
+  readonly #gained = new Map<NodeGpus, Gain>();
 
   constructor(options: RetryOptions) {
     this.#options = options;
@@ -59,11 +66,15 @@ export class Retry {
     if (this.#rejected.size > MOST_REJECTED && oldest !== undefined) this.#rejected.delete(oldest);
   }
 
-  /** Records a node that may have more free slots. */
-  gained(node: NodeGpus): void {
+  /** Records a node that may have more free slots. @param claimed they were only claimed */
+  gained(node: NodeGpus, claimed: boolean): void {
     if (this.#rejected.size === 0) return;
     if (this.#gained.size === 0) void this.#retryLater();
-    this.#gained.set(node, performance.now());
+    const former = this.#gained.get(node);
+    this.#gained.set(node, {
+      at: performance.now(),
+      claimed: claimed && former?.claimed !== false,
+    });
   }
 
   async #retryLater(): Promise<void> {
@@ -79,10 +90,16 @@ export class Retry {
     await Promise.all(hopeful.map(({ pod }) => this.#retry(pod)));
   }
 
-  /** Whether the pod fits on a node that gained slots after its rejection. */
-  #fits(pod: Preemptor, at: number, gained: readonly (readonly [NodeGpus, number])[]): boolean {
+  /**
+   * Whether the pod fits on a node that gained slots after its rejection. A member of a group is
+   * not retried for slots that were only claimed: two groups that do not fit would take turns.
+   */
+  #fits(pod: Preemptor, since: number, gained: readonly (readonly [NodeGpus, Gain])[]): boolean {
     const judge = new Judge(pod.demand, this.#options.strategy);
-    return gained.some(([node, since]) => since >= at && 'score' in judge.judge(node, pod));
+    return gained.some(
+      ([node, { at, claimed }]) =>
+        at >= since && !(claimed && pod.group !== undefined) && 'score' in judge.judge(node, pod),
+    );
   }
 
   #waits(uid: string): boolean {

@@ -79,6 +79,7 @@ export function podOf(
     problem: undefined,
     holding: undefined,
     controlled: false,
+    group: undefined,
     labels: {},
   };
   return {
