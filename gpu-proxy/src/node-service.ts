@@ -117,7 +117,6 @@ export class NodeService {
         this.#metrics = metricsOf(made, {
           ledgerConnected: () => current.ledger.url === undefined || !!this.#ledger?.connected,
           podsFollowed: () => kubernetes && kubernetes.pods.trouble === undefined,
-          healthy: (uuid) => kubernetes && kubernetes.health.reason({ uuid }) === undefined,
         });
       },
     });

@@ -16,8 +16,6 @@ interface GpuFigures extends GpuRecord {
   readonly memoryLeft: number;
   /** Occurrences by number. */
   readonly xids: ReadonlyMap<number, number>;
-  /** Undefined outside of Kubernetes. */
-  readonly healthy: boolean | undefined;
 }
 
 interface AllocationFigures {
@@ -98,15 +96,6 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
 ];
 
 export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
-  {
-    type: 'gauge',
-    name: 'nvidia_virtual_gpu_healthy',
-    help:
-      '1 while the GPU can be used, 0 while it has failed; the condition NvidiaVirtualGpuLost of ' +
-      'the node says why. ' +
-      'Absent outside of Kubernetes.',
-    read: ({ healthy }) => (healthy === undefined ? [] : Number(healthy)),
-  },
   {
     type: 'counter',
     name: 'nvidia_virtual_gpu_xid_errors_total',

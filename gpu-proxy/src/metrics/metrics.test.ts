@@ -19,7 +19,7 @@ function sourceOf(
   const memory = { reported: 3e9, unaccounted: -5 };
   return {
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
-    ...{ ledgerConnected: () => true, podsFollowed: () => true, healthy: (gpu) => gpu === GPU },
+    ...{ ledgerConnected: () => true, podsFollowed: () => true },
     refusals: () => ({ pod: 1, node: 2 }),
     xids: () => new Map([[79, 2]]),
     reportedBusy: () => 0.25,
@@ -147,7 +147,6 @@ test('metrics of a GPU', async () => {
   ]);
   expect(valuesOf(families, 'gpu_memory_left_bytes')).toEqual([[gpu, 5e9]]);
   expect(valuesOf(families, 'gpu_warm_workers')).toEqual([[gpu, 2]]);
-  expect(valuesOf(families, 'gpu_healthy')).toEqual([[gpu, 1]]);
   expect(valuesOf(families, 'gpu_xid_errors_total')).toEqual([
     [{ ...gpu, xid: '79', consequence: 'reset' }, 2],
   ]);

@@ -45,8 +45,6 @@ export interface MetricsSource {
   ledgerConnected(): boolean;
   /** How often the driver reported each Xid for the GPU with this UUID. */
   xids(gpu: string): ReadonlyMap<number, number>;
-  /** Whether the GPU with this UUID can be used; undefined: outside of Kubernetes. */
-  healthy(gpu: string): boolean | undefined;
   /** Whether the watch of the node's pods is current; undefined: outside of Kubernetes. */
   podsFollowed(): boolean | undefined;
   refusals(): Readonly<Refusals>;
@@ -145,7 +143,6 @@ export class Metrics {
         warmWorkers: source.warmWorkers(gpu.uuid),
         memoryLeft: source.memoryLeft(gpu.uuid),
         xids: source.xids(gpu.uuid),
-        healthy: source.healthy(gpu.uuid),
       })),
       allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({
         specification,

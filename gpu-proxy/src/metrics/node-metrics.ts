@@ -6,7 +6,7 @@ import type { EndCause } from './events.js';
 import { Metrics, type MetricsSource } from './metrics.js';
 import type { RoundTrips } from './totals.js';
 
-type NodeMetricsOptions = Pick<MetricsSource, 'ledgerConnected' | 'podsFollowed' | 'healthy'>;
+type NodeMetricsOptions = Pick<MetricsSource, 'ledgerConnected' | 'podsFollowed'>;
 
 /** Creates the metrics of a node and subscribes them to its events. */
 export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metrics {
