@@ -151,9 +151,9 @@ test("the label of Karpenter's nodes is the one that selects our nodes", async (
   const { affinity } = (await render()).pods.get('DaemonSet nvidia-virtual-node');
   const terms: KubernetesObject[] =
     affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
-  expect(
-    terms.some(({ matchExpressions }) =>
-      matchExpressions.every(({ key, values }: KubernetesObject) => values.includes(labels[key])),
-    ),
-  ).toBe(true);
+  const matches = ({ key, operator, values = [] }: KubernetesObject) => {
+    if (operator === 'Exists') return key in labels;
+    return values.includes(labels[key]) === (operator === 'In');
+  };
+  expect(terms.some(({ matchExpressions }) => matchExpressions.every(matches))).toBe(true);
 });

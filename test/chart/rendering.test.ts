@@ -313,6 +313,53 @@ describe('the node', () => {
   });
 });
 
+describe('profiles of nodes', () => {
+  const profiles = { small: { slotsPerGpu: 4, gpus: [0] }, large: { driverRoot: '/opt/driver' } };
+  const termsOf = ({ affinity }: KubernetesObject): KubernetesObject[][] =>
+    affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.map(
+      ({ matchExpressions }: KubernetesObject) =>
+        matchExpressions.filter(({ key }: KubernetesObject) => key === 'nvidia-virtual/profile'),
+    );
+  const settingsOf = (pod: KubernetesObject) => {
+    const environment = environmentOf(containerOf(pod, 'gpu-proxy'));
+    return ['SLOTS_PER_GPU', 'GPU', 'KUBERNETES_DRIVER_ROOT'].map(
+      (name) => environment[`NVIDIA_VIRTUAL_${name}`],
+    );
+  };
+
+  test('each node runs the pod of one profile, or that of all other nodes', async () => {
+    const { pods } = await render({ values: { node: { profiles, slotsPerGpu: 5 } } });
+    const [others, small, large] = ['', '-small', '-large'].map((name) =>
+      pods.get(`DaemonSet nvidia-virtual-node${name}`),
+    );
+    const key = 'nvidia-virtual/profile';
+    const wanted: [KubernetesObject, object, (string | undefined)[]][] = [
+      [others, { key, operator: 'NotIn', values: ['large', 'small'] }, ['5', undefined, '/']],
+      [small, { key, operator: 'In', values: ['small'] }, ['4', '0', '/']],
+      [large, { key, operator: 'In', values: ['large'] }, ['5', undefined, '/opt/driver']],
+    ];
+    for (const [pod, condition, settings] of wanted) {
+      const terms = termsOf(pod);
+      expect(terms.length).toBeGreaterThan(1);
+      expect(terms).toEqual(terms.map(() => [condition]));
+      expect(settingsOf(pod)).toEqual(settings);
+      expect(pod.serviceAccountName).toBe('nvidia-virtual-node');
+    }
+  });
+
+  test('the pods of a profile are selected by their own DaemonSet', async () => {
+    const rendered = await render({ values: { node: { profiles } } });
+    const { selector, template } = rendered.find('DaemonSet', 'nvidia-virtual-node-small').spec;
+    expect(selector.matchLabels['nvidia-virtual/profile']).toBe('small');
+    expect(template.metadata.labels).toMatchObject(selector.matchLabels);
+  });
+
+  test('without profiles, no node is left out', () => {
+    const pod = chart.pods.get('DaemonSet nvidia-virtual-node');
+    expect(termsOf(pod).flat()).toEqual([]);
+  });
+});
+
 describe('the scheduler', () => {
   test.each(VERSIONS)(
     "has the version of cluster %s, without the vendor's suffix",
@@ -610,6 +657,7 @@ describe('invalid values are refused with what to set', () => {
     [{ node: { slotsPerGpu: 101 } }, /slotsPerGpu.*100/],
     [{ node: { slotMemory: '2 GB' } }, /slotMemory.*pattern/],
     [{ node: { slotsPerGPU: 5 } }, /slotsPerGPU.*not allowed/],
+    [{ node: { profiles: { small: { backend: 'real' } } } }, /backend.*not allowed/],
     [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
     [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],
     [{ node: { kubeletRoot: 'var/lib/kubelet' } }, /kubeletRoot.*pattern/],

@@ -7,18 +7,31 @@ alternatives, so each one gets the condition.
 {{- $states := list "pod-restart-required" "validation-required" "upgrade-failed" }}
 {{- $label := "nvidia.com/gpu-driver-upgrade-state" }}
 {{- $condition := dict "key" $label "operator" "NotIn" "values" $states }}
+{{- $conditions := concat (list $condition) (.conditions | default list) }}
 {{- $affinity := deepCopy (.affinity | default dict) }}
 {{- $nodes := $affinity.nodeAffinity | default dict }}
 {{- $required := $nodes.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
 {{- $terms := list }}
 {{- range $required.nodeSelectorTerms | default (list dict) }}
-{{- $expressions := append (.matchExpressions | default list) $condition }}
+{{- $expressions := concat (.matchExpressions | default list) $conditions }}
 {{- $terms = append $terms (mergeOverwrite . (dict "matchExpressions" $expressions)) }}
 {{- end }}
 {{- $_ := set $required "nodeSelectorTerms" $terms }}
 {{- $_ := set $nodes "requiredDuringSchedulingIgnoredDuringExecution" $required }}
 {{- $_ := set $affinity "nodeAffinity" $nodes }}
 {{- include "nvidia-virtual.placement" (merge (dict "affinity" $affinity) .) }}
+{{- end }}
+
+{{/*
+Which nodes have the profile, or none of all profiles: (list $ NAME). Conditions of node affinity.
+*/}}
+{{- define "nvidia-virtual.profileConditions" -}}
+{{- $all := keys (index . 0).Values.node.profiles | sortAlpha -}}
+{{- with index . 1 }}
+- {key: nvidia-virtual/profile, operator: In, values: [{{ . }}]}
+{{- else with $all }}
+- {key: nvidia-virtual/profile, operator: NotIn, values: {{ toJson . }}}
+{{- end }}
 {{- end }}
 
 {{/* What all containers of a node's pod are told. */}}
