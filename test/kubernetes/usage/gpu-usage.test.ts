@@ -411,7 +411,10 @@ describe('kubectl gpu-usage', () => {
     expect(await propose('pod', '')).toEqual(['greedy', 'idle', 'train', ':4']);
     expect(await propose('pod', 't')).toEqual(['train', ':4']);
     expect(await propose('--context', '')).toEqual(['test', ':4']);
-    expect(await propose('')).toEqual(['pod', 'pods', 'node', 'nodes', 'namespaces', ':4']);
+    expect(await propose('')).toEqual([
+      ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'doctor', 'bundle'],
+      ':4',
+    ]);
     expect(await propose('--sort')).toEqual(['--sort-by', ':4']);
     expect(await propose('-o', 'j')).toEqual(['json', ':4']);
   });
