@@ -26,6 +26,7 @@ import type { NodeScenario, Scenario } from './scenarios/scene.js';
 import { sharing } from './scenarios/sharing.js';
 import { stolenSocket } from './scenarios/stolen-socket.js';
 import { storm } from './scenarios/storm.js';
+import { support } from './scenarios/support.js';
 import { Tenants } from './scenarios/tenants.js';
 import { uninstallation } from './scenarios/uninstallation.js';
 import { upgrading } from './scenarios/upgrading.js';
@@ -38,7 +39,7 @@ import { webhook } from './scenarios/webhook.js';
  * those that install it themselves.
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
-  ...[installation, sharing, usage, full, containers, stolenSocket, foreignLibrary],
+  ...[installation, support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, preflight, upgrading],
   quickStart,
