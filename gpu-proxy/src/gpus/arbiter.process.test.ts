@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
@@ -23,6 +25,17 @@ const SPECIFICATION: AllocationSpecification = {
   },
   ...{ mode: 'exclusive', limits: DEFAULT_LIMITS, uid: undefined, createdAt: '', draining: false },
 };
+
+/** Refuses what an arbiter before this version refuses. */
+const FORMER = `
+require('node:net').createServer((connection) => {
+  connection.on('error', () => {});
+  require('node:readline').createInterface({ input: connection }).on('line', (line) => {
+    if (line.startsWith('guarantee'))
+      connection.write('error "guarantee" is not a command; the commands are begin, commit\\n');
+  });
+}).listen(process.argv.at(-1), () => console.log('ready'));
+`;
 
 let directory: string;
 let socket: string;
@@ -173,6 +186,18 @@ test('a running arbiter is reused', async () => {
   const second = start();
   await known(second, 'fedcba9876543210');
   expect([pidOf(), second.knows(SPECIFICATION.id)]).toEqual([pid, false]);
+});
+
+test('an arbiter of a version without guarantees is replaced, which is no failure', async () => {
+  const former = spawn(process.execPath, ['-e', FORMER, '--', '--socket', socket]);
+  await once(former.stdout, 'data');
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  expect([former.signalCode, restarts]).toEqual(['SIGTERM', 0]);
+  expect(log.map(({ msg }) => msg)).toContain(
+    'The arbiter of GPU time is of a former version. It is replaced by one of this version.',
+  );
+  await until(() => pidOf() !== undefined);
 });
 
 test('end() ends the arbiter that it started', async () => {

@@ -201,6 +201,20 @@ export class Arbiter {
     void this.refresh();
   }
 
+  /**
+   * Ends an arbiter of a version that knows no guarantee: it leaves lower priorities nothing. The
+   * end of the connection starts the next one, which is no failure.
+   */
+  #replaceFormer(): void {
+    const pid = findProcess('--socket', this.#options.socket)?.pid;
+    this.#options.logger.info(
+      { pid },
+      'The arbiter of GPU time is of a former version. It is replaced by one of this version.',
+    );
+    this.#known = false;
+    if (pid !== undefined) process.kill(pid, 'SIGTERM');
+  }
+
   #kill(): void {
     const pid = findProcess('--socket', this.#options.socket)?.pid;
     this.#options.logger.error(
@@ -275,7 +289,8 @@ export class Arbiter {
       this.#missed = 0;
       this.#waiting.shift()?.();
     }
-    if (word === 'error')
+    if (line.startsWith('error "guarantee" is not a command')) this.#replaceFormer();
+    else if (word === 'error')
       this.#options.logger.error(
         `The arbiter of GPU time refused a line: ${line.slice('error '.length)}.`,
       );
