@@ -215,6 +215,8 @@ describe('processes', () => {
       NVIDIA_VIRTUAL_GPU_MODE: '0=concurrent',
       NVIDIA_VIRTUAL_SLOTS_PER_GPU: '4',
       NVIDIA_VIRTUAL_SLOT_MEMORY: '2GiB',
+      NVIDIA_VIRTUAL_OVERRUN_LIMIT: '60s',
+      NVIDIA_VIRTUAL_GUARANTEED_SHARE: '50',
       NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',
     });
     expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({

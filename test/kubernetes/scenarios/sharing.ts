@@ -1,8 +1,10 @@
+import { lookUntil } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
 import { usageProblems } from './gpu-usage.js';
 import { nodeGpu } from './node-inventory.js';
 import { tenantPod } from './pods.js';
 import type { Scenario } from './scene.js';
-import { runsUndisturbed } from './tenants.js';
+import { runsUndisturbed, type Tenants } from './tenants.js';
 
 const MIB = 2 ** 20;
 /** Tolerance in MiB: rounding, and the overhead of a first allocation. */
@@ -42,6 +44,8 @@ export const sharing: Scenario = {
       await usageProblems(cluster, tenants.namespace, { anna: 2, otto: 3 }),
     );
 
+    tally.judge('a priority needs a permission', await permissionProblems(cluster, tenants));
+
     const before = await tenants.rounds('anna');
     await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));
     const printed = await tenants.result('greedy');
@@ -66,6 +70,28 @@ export const sharing: Scenario = {
     );
   },
 };
+
+/** A label of the namespace lets its pods ask for a priority. */
+async function permissionProblems(cluster: Cluster, tenants: Tenants): Promise<string[]> {
+  const urgent = tenantPod('urgent', {
+    does: 'once',
+    annotations: { 'nvidia-virtual/priority': '10' },
+  });
+  const ask = () =>
+    tenants.apply(urgent).then(
+      () => 'created',
+      (error: Error) => error.message,
+    );
+  const refusal = await ask();
+  await cluster.kubectl('label', 'namespace', tenants.namespace, 'nvidia-virtual/max-priority=10');
+  // The API server hears of the label a little later.
+  const answer = await lookUntil(ask, (text) => text === 'created');
+  if (answer === 'created') await tenants.result('urgent');
+  return [
+    ...(refusal.includes('allows priorities up to 0') ? [] : [`without a label: ${refusal}`]),
+    ...(answer === 'created' ? [] : [`with the label: ${answer}`]),
+  ];
+}
 
 function differences(log: string, slots: number, slotMiB: number, gpuMiB: number): string[] {
   const seen = /^device 0: (.+), (\d+) MiB, (\d+) MiB free$/m.exec(log);
