@@ -136,10 +136,11 @@ bool Schedule::waits(const Allocation& a) const {
          hasTokens(a) && !isHeld(a);
 }
 
-/// Whether it gets no turn until its work has ended. Work that it adds in its turns would hide
-/// that earlier work does not end, so the second half of the limit passes without any.
+/// Whether it gets no turn until its work has ended, or it is alone. Work that it adds in its turns
+/// would hide that earlier work does not end, so the second half of the limit passes without any.
 bool Schedule::isHeld(const Allocation& a) const {
-  return timing_.overrunLimit > 0 && a.overrun >= timing_.overrunLimit / 2 && isInTheWay(a);
+  return timing_.overrunLimit > 0 && a.stage == Stage::overrunning &&
+         a.overrun >= timing_.overrunLimit / 2 && contended(a, settled_);
 }
 
 /// Whether its running work may wait for work behind the gate, which its next turn would admit.
@@ -300,14 +301,7 @@ bool Schedule::hadDemand(const Allocation& a, Time within, Time now) const {
 }
 
 /// Whether another allocation wants the same GPU, or did recently.
-bool Schedule::contended(const Allocation& a, Time now) const {
-  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
-    const Allocation& other = entry.second;
-    const bool higher = other.terms.priority > a.terms.priority;
-    return &other != &a && overlaps(a, other) &&
-           hadDemand(other, higher ? timing_.contentionByHigher : timing_.contention, now);
-  });
-}
+bool Schedule::contended(const Allocation& a, Time now) const { return aloneFrom(a, now) > now; }
 
 Time Schedule::queueOf(const Allocation& a) const {
   return a.outranked ? timing_.queueBesideHigher : timing_.queue;
@@ -437,6 +431,19 @@ std::vector<Order> Schedule::tell() {
   return orders;
 }
 
+/// From when on no other allocation counts as wanting its GPUs. kNever while one does.
+Time Schedule::aloneFrom(const Allocation& a, Time now) const {
+  Time alone = now;
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other)) continue;
+    if (hadDemand(other, 0, now)) return kNever;
+    const Time within =
+        other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
+    if (hadDemand(other, within, now)) alone = std::max(alone, other.lastDemand + within);
+  }
+  return alone;
+}
+
 /// Time of the next change caused by this allocation without further input.
 Time Schedule::nextChange(const Allocation& a, Time now) const {
   Time next = kNever;
@@ -447,23 +454,18 @@ Time Schedule::nextChange(const Allocation& a, Time now) const {
     const Time missing = leastTokens(a) - a.tokens;
     next = std::min(next, now + std::max<Time>(missing * 100 / a.terms.weight, 1));
   }
+  const bool held = a.demand == Demand::waiting && isHeld(a);
+  if (held || (a.stage == Stage::window && !limited(a))) {
+    const Time alone = aloneFrom(a, now);
+    if (alone != kNever) next = std::min(next, std::max(alone, now + 1));
+  }
   if (a.stage != Stage::window) return next;
   if (limited(a)) next = std::min(next, now + std::max<Time>(tokensLast(a), 1));
   if (isGuaranteed(a, now)) next = std::min(next, a.end);
-  bool forever = false;
-  Time alone = now;
   for (const auto& [id, other] : allocations_) {
-    if (&other == &a || !overlaps(a, other)) continue;
-    if (waits(other))
+    if (&other != &a && overlaps(a, other) && waits(other))
       next = std::min(next, std::max(now < a.pauseFrom ? endOf(a) : a.end, now + 1));
-    const Time within =
-        other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
-    if (!hadDemand(other, within, now)) continue;
-    const bool now_ = hadDemand(other, 0, now);
-    forever = forever || now_;
-    alone = std::max(alone, other.lastDemand + within);
   }
-  if (!limited(a) && !forever) next = std::min(next, std::max(alone, now + 1));
   return next;
 }
 

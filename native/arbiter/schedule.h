@@ -242,6 +242,7 @@ class Schedule {
   bool before(const Allocation& a, const Allocation& b) const;
   static Time byWeight(const Allocation& a, Time time);
   bool hadDemand(const Allocation& a, Time within, Time now) const;
+  Time aloneFrom(const Allocation& a, Time now) const;
   bool contended(const Allocation& a, Time now) const;
   Time queueOf(const Allocation& a) const;
 
