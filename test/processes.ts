@@ -19,6 +19,17 @@ export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdl
   );
 }
 
+/** The processes that have mapped a file whose path has this text. */
+export function processesMapping(text: string): number[] {
+  return numbers().filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/maps`, 'utf8').includes(text);
+    } catch {
+      return false; // ended meanwhile
+    }
+  });
+}
+
 /** Workers that serve programs; `isOurs` chooses. Others read NVML for gpu-proxy. */
 export function workersWhere(isOurs: (pid: number) => boolean): number[] {
   const readers = nvmlReaders();

@@ -12,6 +12,7 @@ import { withExistingCluster } from './cluster/existing-cluster.js';
 import { TestNode } from './cluster/test-node.js';
 import { buildImages } from './images.js';
 import { containers } from './scenarios/containers.js';
+import { driverUpgrade } from './scenarios/driver-upgrade.js';
 import { foreignLibrary } from './scenarios/foreign-library.js';
 import { full } from './scenarios/full.js';
 import { makeGpuUsage } from './scenarios/gpu-usage.js';
@@ -41,8 +42,8 @@ import { webhook } from './scenarios/webhook.js';
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
-  ...[restarts, kubeletRestarts, storm, reboot, uninstallation, preflight, upgrading],
-  quickStart,
+  ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
+  ...[upgrading, quickStart],
 ];
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { processesWith, until, workersWhere } from '../../processes.js';
+import { processesMapping, processesWith, until, workersWhere } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
 import type { Scene } from './scene.js';
@@ -47,6 +47,11 @@ export async function killPart(part: Part): Promise<void> {
 /** The workers on this node: they run from the directory of a version. */
 function workers(): number[] {
   return workersWhere(isOfNode);
+}
+
+/** Processes of the product that have mapped a simulated driver, for CUDA or for NVML. */
+export function driverUsers(): number[] {
+  return processesMapping('/libsimulator-').filter(isOfNode);
 }
 
 /**

@@ -1,6 +1,8 @@
+import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import type { CommandResult } from '@nvidia-virtual/toolchain/command';
+import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '../../paths.js';
 import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
@@ -105,6 +107,19 @@ export async function untilOffered(
   const areOffered = (offered: number) => offered === slots;
   const offered = await lookUntil(() => offeredSlots(cluster), areOffered, { milliseconds });
   if (!areOffered(offered)) throw new Error(`the node offers ${offered} slots, and not ${slots}`);
+}
+
+/** Environment in which a user's kubectl and helm work on this cluster. */
+export function userTools(cluster: Cluster): NodeJS.ProcessEnv {
+  const home = path.join(cluster.directory, 'helm');
+  mkdirSync(home, { recursive: true });
+  return {
+    KUBECONFIG: cluster.kubeconfig,
+    PATH: `${path.dirname(kubernetesTool('kubectl'))}:${process.env['PATH']}`,
+    HELM_CACHE_HOME: home,
+    HELM_CONFIG_HOME: home,
+    HELM_DATA_HOME: home,
+  };
 }
 
 /** The pods of one component: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */

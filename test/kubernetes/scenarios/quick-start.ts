@@ -1,12 +1,11 @@
-import { mkdirSync } from 'node:fs';
-import path from 'node:path';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
-import { KUBERNETES_VERSION, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { KUBERNETES_VERSION } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { TestRegistry } from '../cluster/registry.js';
 import type { TestNode } from '../cluster/test-node.js';
 import { buildPython } from '../images.js';
-import { readQuickStart } from '../quick-start-page.js';
+import { readCommands } from '../page-commands.js';
+import { userTools } from './product.js';
 import type { NodeScenario } from './scene.js';
 
 const LABEL = 'nvidia-virtual/node';
@@ -29,13 +28,13 @@ export const quickStart: NodeScenario = {
     const registry = await publish(cluster);
     const node = cluster.nodeName;
     const values = { REGISTRY: `${registry.host}/gpu`, NODE: node, BACKEND: 'simulated' };
-    const { variables, blocks } = readQuickStart();
+    const { variables, blocks } = readCommands('quick-start.md');
     const known = variables.join() === Object.keys(values).join();
     tally.judge('the page asks for values that the test has', known ? [] : [variables.join()]);
     await cluster.kubectl('label', 'node', node, `${LABEL}-`);
 
     const { status, output } = await runCommand('bash', ['-c', `set -ex\n${blocks.join('\n')}`], {
-      env: { ...process.env, ...tools(cluster), ...registry.environment(), ...values },
+      env: { ...process.env, ...userTools(cluster), ...registry.environment(), ...values },
     });
     const missing = PRINTED.filter((pattern) => !pattern.test(output)).map(
       (pattern) => `${pattern} was not printed`,
@@ -56,17 +55,4 @@ async function publish(cluster: TestNode): Promise<TestRegistry> {
   for (const image of images) await registry.mirror(image, image);
   await registry.mirror(await buildPython(), PYTHON);
   return registry;
-}
-
-/** kubectl and helm as a user has them. */
-function tools(cluster: TestNode): NodeJS.ProcessEnv {
-  const home = path.join(cluster.directory, 'helm');
-  mkdirSync(home, { recursive: true });
-  return {
-    KUBECONFIG: cluster.kubeconfig,
-    PATH: `${path.dirname(kubernetesTool('kubectl'))}:${process.env['PATH']}`,
-    HELM_CACHE_HOME: home,
-    HELM_CONFIG_HOME: home,
-    HELM_DATA_HOME: home,
-  };
 }
