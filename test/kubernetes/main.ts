@@ -11,6 +11,7 @@ import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js'
 import { withExistingCluster } from './cluster/existing-cluster.js';
 import { TestNode } from './cluster/test-node.js';
 import { buildImages } from './images.js';
+import { artifacts } from './scenarios/artifacts.js';
 import { containers } from './scenarios/containers.js';
 import { driverUpgrade } from './scenarios/driver-upgrade.js';
 import { foreignLibrary } from './scenarios/foreign-library.js';
@@ -43,7 +44,7 @@ const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
   ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
-  ...[upgrading, quickStart],
+  ...[upgrading, artifacts, quickStart],
 ];
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];

@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
+import {
+  buildKubernetesTools,
+  KUBERNETES_VERSION,
+} from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { productVersion } from '@nvidia-virtual/toolchain/version';
+import { REPOSITORY } from '../../paths.js';
+import { TestKey } from '../signing-key.js';
+import { install as installByKrew, readPlatforms } from '../usage/krew.js';
+import { tenantPod } from './pods.js';
+import { install, SLOTS, uninstall, untilOffered } from './product.js';
+import type { NodeScenario, NodeScene } from './scene.js';
+
+const RELEASE = path.join(REPOSITORY, 'toolchain', 'dist', 'release', 'main.js');
+const VERSION = productVersion();
+const CHART = `nvidia-virtual-${VERSION}.tgz`;
+const IMAGES = `nvidia-virtual-images-${VERSION}.tar`;
+const BILL = `nvidia-virtual-${VERSION}.cdx.json`;
+/** Every file of a release, in the order of SHA256SUMS. */
+const FILES = [
+  ...[`CHANGES-${VERSION}.md`, `gpu-usage-v${VERSION}-linux-amd64.tar.gz`],
+  ...[`gpu-usage-v${VERSION}-node.tar.gz`, 'gpu-usage.yaml', BILL, CHART, `${CHART}.prov`, IMAGES],
+];
+
+export const artifacts: NodeScenario = {
+  name: 'artifacts',
+  about: 'npm run release; a node without a registry runs what its files contain',
+  installs: true,
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    const key = await TestKey.create(path.join(cluster.directory, 'key'));
+    const directory = path.join(cluster.directory, 'release');
+    const args = [RELEASE, '--rehearsal', '--output', directory, ...key.options];
+    const { status, output } = await runCommand(process.execPath, args);
+    tally.judge('npm run release', status === 0 ? [] : [output]);
+    if (status !== 0) return;
+    await judgeFiles(scene, directory, key);
+
+    const { registry, node, control, tag, kubeScheduler, redis } = chartImages();
+    const ours = [node, control].map((name) => `${registry}/${name}:${tag}`);
+    await cluster.forget([...ours, `${kubeScheduler}:v${KUBERNETES_VERSION}`, redis]);
+    await cluster.import([path.join(directory, IMAGES)]);
+    await install(cluster, path.join(directory, CHART));
+    await untilOffered(cluster, SLOTS);
+    await tenants.apply(tenantPod('computes', { does: 'once', slots: 2 }));
+    const printed = await tenants.result('computes');
+    tally.judge(
+      'images of the archive and the packaged chart run a pod',
+      printed === 'right\n' ? [] : [printed, await tenants.describe('computes')],
+    );
+    await tenants.delete('pod/computes');
+    await uninstall(cluster);
+  },
+};
+
+async function judgeFiles({ cluster, tally }: NodeScene, at: string, key: TestKey): Promise<void> {
+  const sums = readFileSync(path.join(at, 'SHA256SUMS'), 'utf8');
+  const names = sums.match(/(?<= {2}).+$/gm) ?? [];
+  tally.judge('SHA256SUMS lists every file', names.join() === FILES.join() ? [] : [sums]);
+  const check = ['--check', '--quiet', 'SHA256SUMS'];
+  const checked = await runCommand('sha256sum', check, { cwd: at });
+  tally.judge('and is right', checked.status === 0 ? [] : [checked.output]);
+  const signed = ['SHA256SUMS.asc', 'SHA256SUMS'].map((name) => path.join(at, name));
+  const verified = await key.gpg('--verify', ...signed).catch(String);
+  tally.judge('and signed', verified.includes('Good signature') ? [] : [verified]);
+  const keyring = ['--keyring', key.publicKeyring];
+  const { status, output } = await cluster.tryHelm(['verify', path.join(at, CHART), ...keyring]);
+  tally.judge('helm verifies the chart', status === 0 ? [] : [output]);
+
+  const bill = readFileSync(path.join(at, BILL), 'utf8');
+  const images = ['node', 'control'].flatMap((name) =>
+    ['deb/debian/libc6@', 'generic/node@', 'npm/ioredis@']
+      .filter((purl) => !bill.includes(`"bom-ref": "nvidia-virtual/${name}#pkg:${purl}`))
+      .map((purl) => `${purl} of ${name} is missing`),
+  );
+  tally.judge('the SBOM lists the contents of images', images);
+
+  await buildKubernetesTools(['krew']);
+  const [platform] = readPlatforms(path.join(at, 'gpu-usage.yaml'));
+  if (platform === undefined) throw new Error('the manifest for krew has no platform');
+  const bin = await installByKrew(platform, at, cluster.directory);
+  const plugin = await runCommand(path.join(bin, 'kubectl-gpu_usage'), ['--version']);
+  tally.judge(
+    'krew installs the plugin',
+    plugin.output === `kubectl-gpu_usage ${VERSION}\n` ? [] : [plugin.output],
+  );
+}
