@@ -54,11 +54,14 @@ export async function buildImages(): Promise<string[]> {
   return archives;
 }
 
-/** Archive of the images of the previous commit, or the reason why there is none. */
-export async function previousImages(): Promise<
-  (Revision & { readonly archive: string }) | NoRevision
-> {
-  const revision = await previousRevision();
+/**
+ * Archive of the images of a commit, or the reason why there is none.
+ * @param from default: the previous one
+ */
+export async function previousImages(
+  from?: string,
+): Promise<(Revision & { readonly archive: string }) | NoRevision> {
+  const revision = await previousRevision(REPOSITORY, process.env, from);
   if ('missing' in revision) return revision;
   const base = await debianWithNode(showProgress('Images of the previous commit'));
   const names = await revisionImages(revision, chartImages().registry, base);

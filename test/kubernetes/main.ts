@@ -31,7 +31,7 @@ import { storm } from './scenarios/storm.js';
 import { support } from './scenarios/support.js';
 import { Tenants } from './scenarios/tenants.js';
 import { uninstallation } from './scenarios/uninstallation.js';
-import { upgrading } from './scenarios/upgrading.js';
+import { upgrading, upgradingFromFirst } from './scenarios/upgrading.js';
 import { usage } from './scenarios/usage.js';
 import { userNamespaces } from './scenarios/user-namespaces.js';
 import { webhook } from './scenarios/webhook.js';
@@ -44,8 +44,10 @@ const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
   ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
-  ...[upgrading, artifacts, quickStart],
+  ...[upgrading, artifacts, quickStart, upgradingFromFirst],
 ];
+/** Names of the scenarios that run if none is named. */
+const UNNAMED = SCENARIOS.filter(({ onlyByName }) => !onlyByName).map(({ name }) => name);
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
@@ -61,8 +63,9 @@ node.backend=real
 Scenarios:
 ${SCENARIOS.map(helpOf).join('\n')}`;
 
-function helpOf({ name, anywhere, about }: Scenario | NodeScenario): string {
-  return `  ${anywhere ? '*' : ' '} ${name.padEnd(16)} ${about}`;
+function helpOf({ name, anywhere, about, onlyByName }: Scenario | NodeScenario): string {
+  const note = onlyByName ? '; only if named' : '';
+  return `  ${anywhere ? '*' : ' '} ${name.padEnd(20)} ${about}${note}`;
 }
 
 const { values } = parseArgs({
@@ -113,9 +116,7 @@ async function playHere(tally: Tally): Promise<void> {
   const { runtime } = values;
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;
-    const names =
-      only ??
-      (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
+    const names = only ?? (index === 0 || runtime !== undefined ? UNNAMED : OF_THE_RUNTIME);
     const scenarios = choose(
       SCENARIOS.filter((each) => each.anywhere || (each.runtime ?? one) === one),
       names,
@@ -130,7 +131,7 @@ async function playHere(tally: Tally): Promise<void> {
 async function playElsewhere(kubeconfig: string, tally: Tally): Promise<void> {
   const scenarios = choose(
     SCENARIOS.filter((each) => each.anywhere === true),
-    only ?? SCENARIOS.map(({ name }) => name),
+    only ?? UNNAMED,
   );
   if (scenarios.length === 0)
     throw new Error(`${only?.join(', ')}: these scenarios need a node that is this machine.`);

@@ -22,6 +22,8 @@ interface About {
   readonly about: string;
   /** It installs the product itself if it is missing. */
   readonly installs?: true;
+  /** It takes too long to run without being named. */
+  readonly onlyByName?: true;
 }
 
 /** Runs on any cluster. */

@@ -5,64 +5,92 @@ import { usageProblems } from './gpu-usage.js';
 import { tenantDeployment, tenantPod } from './pods.js';
 import { judgeLeavings } from './processes.js';
 import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
-import type { NodeScenario } from './scene.js';
+import { NAMESPACE, RELEASE } from './release.js';
+import type { NodeScenario, NodeScene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 import { judgeWhatIsLeft } from './uninstallation.js';
 
 const REPLICAS = 3;
+/** The last commit before the work on the first release. */
+const FIRST = '2ba512c';
+
+export const upgrading: NodeScenario = {
+  name: 'upgrading',
+  about: 'from the images of the previous commit to the current ones and back, while pods continue',
+  installs: true,
+  play: (scene) => upgradeFrom(scene),
+};
+
+export const upgradingFromFirst: NodeScenario = {
+  name: 'upgrading-from-first',
+  about: `the same from ${FIRST}, whose images take half an hour to build`,
+  installs: true,
+  onlyByName: true,
+  play: (scene) => upgradeFrom(scene, FIRST),
+};
 
 /**
  * Problem of other systems: an upgrade overwrites the library that running programs have mapped,
- * and they crash.
+ * and they crash. @param from default: the previous commit
  */
-export const upgrading: NodeScenario = {
-  name: 'upgrading',
-  about: 'from the images of the previous commit to the current ones, while pods continue',
-  installs: true,
-  async play(scene) {
-    const { cluster, tally, tenants } = scene;
-    const previous = await previousImages();
-    if ('missing' in previous)
-      return tally.skip('upgrade from the commit before', previous.missing);
-    await cluster.import([previous.archive]);
-    // Its chart may have other defaults.
-    const chart = chartImages();
-    await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), {
-      'images.tag': previous.id,
-      'images.registry': chart.registry,
-      'images.kubeScheduler': chart.kubeScheduler,
-      'images.redis': chart.redis,
-    });
-    await untilOffered(cluster, SLOTS);
-    await tenants.apply(tenantDeployment('old', REPLICAS, { slots: 2 }));
-    await tenants.available('old', REPLICAS);
-    const old = (await tenants.pods()).map(({ metadata }) => metadata?.name ?? '');
-    for (const name of old) await tenants.logUntil(name, 'working');
+async function upgradeFrom(scene: NodeScene, from?: string): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  const previous = await previousImages(from);
+  if ('missing' in previous)
+    return tally.skip(`upgrade from ${from ?? 'the commit before'}`, previous.missing);
+  await cluster.import([previous.archive]);
+  // Its chart may have other defaults.
+  const chart = chartImages();
+  await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), {
+    'images.tag': previous.id,
+    'images.registry': chart.registry,
+    'images.kubeScheduler': chart.kubeScheduler,
+    'images.redis': chart.redis,
+  });
+  await untilOffered(cluster, SLOTS);
+  await tenants.apply(tenantDeployment('old', REPLICAS, { slots: 2 }));
+  await tenants.available('old', REPLICAS);
+  const old = (await tenants.pods()).map(({ metadata }) => metadata?.name ?? '');
+  for (const name of old) await tenants.logUntil(name, 'working');
 
-    await upgrade(cluster);
-    await untilReady(cluster, 'node');
-    await untilOffered(cluster, SLOTS);
-    const disturbed: string[] = [];
-    for (const name of old) {
-      if (!runsUndisturbed(await tenants.pod(name))) disturbed.push(await tenants.describe(name));
-      else await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
-    }
-    tally.judge(`upgrade from ${previous.id}: who runs goes on`, disturbed);
-    const slots = Object.fromEntries(old.map((name) => [name, 2]));
-    tally.judge(
-      'and kubectl gpu-usage shows it',
-      await usageProblems(cluster, tenants.namespace, slots),
-    );
-    await tenants.apply(tenantPod('new', { does: 'once', slots: 2 }));
-    const printed = await tenants.result('new');
-    tally.judge(
-      'and a new pod runs beside them',
-      printed === 'right\n' ? [] : [printed, await tenants.describe('new')],
-    );
-    await tenants.delete('deployment/old', 'pod/new');
-    await tenants.gone();
-    await judgeLeavings(scene);
-    await uninstall(cluster);
-    await judgeWhatIsLeft(scene);
-  },
-};
+  await upgrade(cluster);
+  await judgeChange(scene, `upgrade from ${previous.id}`, old);
+
+  await tenants.apply(tenantPod('young', { slots: 2 }));
+  await tenants.logUntil('young', 'working');
+  await cluster.helm('rollback', RELEASE, '1', '-n', NAMESPACE, '--wait', '--timeout', '120s');
+  await judgeChange(scene, `rollback to ${previous.id}`, [...old, 'young']);
+  await tenants.delete('deployment/old', 'pod/young');
+  await tenants.gone();
+  await judgeLeavings(scene);
+  await uninstall(cluster);
+  await judgeWhatIsLeft(scene);
+}
+
+/** @param running pods that have run since before the change */
+async function judgeChange(
+  { cluster, tally, tenants }: NodeScene,
+  change: string,
+  running: readonly string[],
+): Promise<void> {
+  await untilReady(cluster, 'node');
+  await untilOffered(cluster, SLOTS);
+  const disturbed: string[] = [];
+  for (const name of running) {
+    if (!runsUndisturbed(await tenants.pod(name))) disturbed.push(await tenants.describe(name));
+    else await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
+  }
+  tally.judge(`${change}: running pods continue`, disturbed);
+  const slots = Object.fromEntries(running.map((name) => [name, 2]));
+  tally.judge(
+    'and kubectl gpu-usage shows them',
+    await usageProblems(cluster, tenants.namespace, slots),
+  );
+  await tenants.apply(tenantPod('new', { does: 'once', slots: 2 }));
+  const printed = await tenants.result('new');
+  tally.judge(
+    'and a new pod runs beside them',
+    printed === 'right\n' ? [] : [printed, await tenants.describe('new')],
+  );
+  await tenants.delete('pod/new');
+}

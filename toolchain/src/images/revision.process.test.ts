@@ -48,6 +48,12 @@ describe('the commit before', () => {
     expect(await previousRevision(full, CI)).toMatchObject({ id: second });
   });
 
+  test('is another one by its name', async () => {
+    const first = await commit('toolchain/src/images/main.ts');
+    for (const file of ['second', 'third']) await commit(file);
+    expect(await previousRevision(full, CI, first)).toMatchObject({ id: first });
+  });
+
   test.each([
     ['history begins here', ['toolchain/src/images/main.ts'], /There is no commit HEAD\^/],
     [

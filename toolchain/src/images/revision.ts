@@ -23,16 +23,18 @@ export interface NoRevision {
 }
 
 /**
- * The previous commit: HEAD if files have changed, else its parent.
+ * A commit to upgrade from. @param from default: the previous one, which is HEAD if files have
+ * changed, else its parent
  * @throws ToolchainError if CI has none and the clone is not shallow: a check that silently no
  * longer runs would look as if it passed
  */
 export async function previousRevision(
   repository = REPOSITORY,
   env = process.env,
+  from?: string,
 ): Promise<Revision | NoRevision> {
   const changed = (await must('git', ['status', '--porcelain'], repository)) !== '';
-  const name = changed ? 'HEAD' : 'HEAD^';
+  const name = from ?? (changed ? 'HEAD' : 'HEAD^');
   const options = { cwd: repository };
   const { status, output } = await runCommand(
     'git',
