@@ -46,7 +46,7 @@ SIZE(Sample, nvmlSample_t)
 PLACE(Sample, timeStamp, nvmlSample_t, timeStamp)
 SIZE(EventData, nvmlEventData_t)
 PLACE(EventData, data, nvmlEventData_t, eventData)
-static_assert(kXidEvent == nvmlEventTypeXidCriticalError);
+static_assert(nvml::kXidEvent == nvmlEventTypeXidCriticalError);
 SIZE(FieldValue, nvmlFieldValue_t)
 PLACE(FieldValue, valueType, nvmlFieldValue_t, valueType)
 PLACE(FieldValue, status, nvmlFieldValue_t, nvmlReturn)
