@@ -92,6 +92,11 @@ export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
     packages: ['chromium'],
     present: () => answers('chromium', '--version'),
   },
+  {
+    name: 'Poppler, for pictures of the dashboard',
+    packages: ['poppler-utils'],
+    present: () => answers('pdftocairo', '-v'),
+  },
   { name: 'iptables', packages: ['iptables'], present: () => answers('iptables', '--version') },
   { name: 'conntrack', packages: ['conntrack'], present: () => answers('conntrack', '--version') },
   { name: 'the ip command', packages: ['iproute2'], present: () => answers('ip', '-V') },
