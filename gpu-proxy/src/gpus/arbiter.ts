@@ -206,7 +206,7 @@ export class Arbiter {
    * end of the connection starts the next one, which is no failure.
    */
   #replaceFormer(): void {
-    const pid = findProcess('--socket', this.#options.socket)?.pid;
+    const pid = this.#findPid();
     this.#options.logger.info(
       { pid },
       'The arbiter of GPU time is of a former version. It is replaced by one of this version.',
@@ -216,7 +216,7 @@ export class Arbiter {
   }
 
   #kill(): void {
-    const pid = findProcess('--socket', this.#options.socket)?.pid;
+    const pid = this.#findPid();
     this.#options.logger.error(
       { pid },
       `The arbiter of GPU time has not answered for ${MOST_MISSED} s. ` +
@@ -224,6 +224,10 @@ export class Arbiter {
     );
     if (pid !== undefined) process.kill(pid, 'SIGKILL');
     this.#connection?.destroy();
+  }
+
+  #findPid(): number | undefined {
+    return findProcess('--socket', this.#options.socket)?.pid;
   }
 
   #start(): void {
