@@ -11,7 +11,17 @@ import {
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
 
-const { node, http, logLevel } = SHARED_OPTIONS;
+const { http, logLevel } = SHARED_OPTIONS;
+
+const node = option(SHARED_OPTIONS.node.kind, {
+  help: 'name of this node in Kubernetes',
+  otherwise: "the host's name",
+});
+
+const kubeletRoot = option(filePath, {
+  help: "the kubelet's root directory",
+  default: '/var/lib/kubelet',
+});
 
 export const INSTALL_OPTIONS = {
   installation: option(filePath, {
@@ -35,10 +45,7 @@ export const REMOVE_OPTIONS = {
     help: 'the namespace of that DaemonSet',
     default: 'nvidia-virtual',
   }),
-  node: option(node.kind, {
-    help: 'name of this node in Kubernetes',
-    otherwise: "the host's name",
-  }),
+  node,
   kubeconfig: option(filePath, {
     help: 'kubeconfig of the API server',
     otherwise: "the pod's service account",
@@ -51,10 +58,7 @@ export const REMOVE_OPTIONS = {
     help: 'the directory of the host that holds versions and state',
     default: NODE_DIRECTORY,
   }),
-  kubeletRoot: option(filePath, {
-    help: "the kubelet's root directory",
-    default: '/var/lib/kubelet',
-  }),
+  kubeletRoot,
   cgroup: option(nodeName, {
     help: 'cgroup at the root of each hierarchy for processes that belong to no pod',
     default: 'nvidia-virtual',
@@ -78,18 +82,12 @@ const allow = option(many(choice('nvidia-plugin', 'nvidia-runtime')), {
 });
 
 export const CHECK_OPTIONS = {
-  node: option(node.kind, {
-    help: 'name of this node in Kubernetes',
-    otherwise: "the host's name",
-  }),
+  node,
   directory: option(filePath, {
     help: 'the directory of the host that holds versions and state; it need not exist',
     default: NODE_DIRECTORY,
   }),
-  kubeletRoot: option(filePath, {
-    help: "the kubelet's root directory",
-    default: '/var/lib/kubelet',
-  }),
+  kubeletRoot,
   backend,
   gpu: option(many(gpuName), {
     help: 'a GPU that is ours; may be repeated',
@@ -103,10 +101,7 @@ export const CHECK_OPTIONS = {
 };
 
 export const SERVE_OPTIONS = {
-  node: option(node.kind, {
-    help: 'name of this node in Kubernetes',
-    otherwise: "the host's name",
-  }),
+  node,
   state: option(filePath, {
     help:
       'state directory of gpu-proxy; the same path on the host and in the container; ' +
