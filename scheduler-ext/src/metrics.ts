@@ -1,3 +1,4 @@
+import { expiryMetric } from '@nvidia-virtual/kube-common/certificates/expiry-metric';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Cluster } from './cluster/cluster.js';
 
@@ -29,16 +30,7 @@ export class Metrics {
   }
 
   followCertificate(expiry: () => number | undefined): void {
-    new Gauge({
-      name: 'nvidia_virtual_certificate_expiry_timestamp_seconds',
-      help: 'When the serving certificate expires, as Unix time.',
-      labelNames: ['server'],
-      registers: [this.#registry],
-      collect() {
-        const at = expiry();
-        if (at !== undefined) this.set({ server: 'webhook' }, at);
-      },
-    });
+    new Gauge({ ...expiryMetric('webhook', expiry), registers: [this.#registry] });
   }
 
   follow(cluster: Cluster): void {

@@ -1,3 +1,4 @@
+import { expiryMetric } from '@nvidia-virtual/kube-common/certificates/expiry-metric';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 interface MetricsSources {
@@ -33,16 +34,8 @@ export class Metrics {
     this.#gauge('ledger_away', '1 while the ledger cannot be read.', () =>
       Number(sources.ledgerTrouble()),
     );
-    new Gauge({
-      name: 'nvidia_virtual_certificate_expiry_timestamp_seconds',
-      help: 'When the serving certificate expires, as Unix time.',
-      labelNames: ['server'],
-      registers: [this.#registry],
-      collect() {
-        const at = sources.certificateExpiry();
-        if (at !== undefined) this.set({ server: 'usage-api' }, at);
-      },
-    });
+    const expiry = expiryMetric('usage-api', () => sources.certificateExpiry());
+    new Gauge({ ...expiry, registers: [this.#registry] });
   }
 
   get contentType(): string {
