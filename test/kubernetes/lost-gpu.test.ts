@@ -7,13 +7,12 @@ import {
   INVENTORY_ANNOTATION,
   SCHEDULER_NAME,
 } from '@nvidia-virtual/kube-common/names';
-import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
+import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
-import { pino } from 'pino';
 import { ControlPlane } from './control-plane.js';
 import { assigned, ClusterUnderTest } from './scheduler/cluster-under-test.js';
 import { container, gpu } from './scheduler/objects.js';
+import { startExtender, startScheduler } from './scheduler/scheduling.js';
 
 /** gpu-proxy, device plugin, extender, kube-scheduler and controllers; only the kubelet is fake. */
 let plane: ControlPlane;
@@ -29,18 +28,8 @@ beforeAll(async () => {
   await node.kubelet.start();
   node.startPlugin(['--kubeconfig', plane.adminKubeconfig]);
   await node.startProxy({ gpus: 2 });
-  extender = await ExtenderService.start(
-    {
-      ...{ kubeconfig: plane.adminKubeconfig, listen: { host: '127.0.0.1', port: 0 } },
-      ...{ strategy: 'binpack', http: undefined, logLevel: 'info', slotCores: undefined },
-      evictAfter: 1_000_000,
-    },
-    pino({ level: 'silent' }),
-  );
-  await plane.startScheduler(
-    'kube-scheduler',
-    schedulerConfiguration(`http://127.0.0.1:${extender.port}`, 'binpack'),
-  );
+  extender = await startExtender({ kubeconfig: plane.adminKubeconfig, evictAfter: 1_000_000 });
+  await startScheduler(plane, extender);
 });
 afterAll(async () => {
   await plane?.daemon('kube-scheduler').stop();

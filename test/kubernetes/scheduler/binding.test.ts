@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { readAssignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
+import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
-import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
 import { gpu, inventory, pod } from './objects.js';
+import { startExtender } from './scheduling.js';
 import { SlowWay } from './slow-way.js';
 
 const GIB = 2 ** 30;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
   await cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]);
   way = await SlowWay.start(plane);
-  extender = await startExtender(way.kubeconfig(plane.directory));
+  extender = await startReady(way.kubeconfig(plane.directory));
 });
 afterAll(async () => {
   await extender?.end();
@@ -42,17 +42,8 @@ afterEach(async () => {
   );
 });
 
-async function startExtender(kubeconfig: string): Promise<ExtenderService> {
-  const options = {
-    kubeconfig,
-    listen: { host: '127.0.0.1', port: 0 },
-    strategy: 'binpack',
-    slotCores: 10,
-    http: undefined,
-    logLevel: 'info',
-    evictAfter: undefined,
-  } as const;
-  const started = await ExtenderService.start(options, pino({ level: 'silent' }));
+async function startReady(kubeconfig: string): Promise<ExtenderService> {
+  const started = await startExtender({ kubeconfig, slotCores: 10 });
   await until(() => started.cluster.node('one')?.gpus.length === 2, 'the extender knows the node');
   return started;
 }
@@ -212,7 +203,7 @@ test('a new leader sees the last binding of its predecessor at once', async () =
     await cluster.create(pod('other', { slots: 10 })),
   ];
   expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
-  const successor = await startExtender(plane.adminKubeconfig);
+  const successor = await startReady(plane.adminKubeconfig);
   way.hold('bindings');
   const bound = bind(late);
   await until(() => way.count('bindings') === 1, 'the binding is held');

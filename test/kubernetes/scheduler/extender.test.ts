@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
+import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
 import { container, gpu, inventory, pod } from './objects.js';
+import { startExtender, startScheduler } from './scheduling.js';
 
 /**
  * The extender with the rights of its service account, with a real kube-scheduler and API server.
@@ -23,15 +23,10 @@ const EVICT_AFTER = 1_000_000;
 
 const SCHEDULER = 'system:serviceaccount:nvidia-virtual:nvidia-virtual-scheduler';
 
-function startExtender(port = 0): Promise<ExtenderService> {
+function startLoggedExtender(port = 0): Promise<ExtenderService> {
   const listen = { host: '127.0.0.1', port };
-  const kubeconfig = plane.kubeconfig(SCHEDULER);
-  return ExtenderService.start(
-    {
-      ...{ kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' },
-      evictAfter: EVICT_AFTER,
-      slotCores: undefined,
-    },
+  return startExtender(
+    { kubeconfig: plane.kubeconfig(SCHEDULER), listen, evictAfter: EVICT_AFTER },
     pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
   );
 }
@@ -98,11 +93,8 @@ beforeAll(async () => {
   await makePriority('low', 10);
   await makePriority('high', 1000);
   await makePriority('polite', 2000, 'Never');
-  extender = await startExtender();
-  await plane.startScheduler(
-    'kube-scheduler',
-    schedulerConfiguration(`http://127.0.0.1:${extender.port}`, 'binpack'),
-  );
+  extender = await startLoggedExtender();
+  await startScheduler(plane, extender);
 });
 afterAll(async () => {
   await plane?.daemon('kube-scheduler').stop();
@@ -456,7 +448,7 @@ describe('four nodes of two GPUs', () => {
     await cluster.bound('before');
     const { port } = extender;
     await extender.end();
-    extender = await startExtender(port);
+    extender = await startLoggedExtender(port);
     await cluster.create(pod('after', { slots: 3 }));
     const [before, after] = [await cluster.bound('before'), await cluster.bound('after')];
     expect([after.spec?.nodeName, slotsSold([before, after])]).toEqual([

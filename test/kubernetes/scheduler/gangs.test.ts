@@ -1,16 +1,15 @@
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
-import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
+import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
-import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest } from './cluster-under-test.js';
 import { gpu, pod } from './objects.js';
+import { startExtender, startScheduler } from './scheduling.js';
 
 /**
  * Gangs of kube-scheduler itself, an alpha feature of Kubernetes 1.36, with the extender. Only the
@@ -28,19 +27,8 @@ beforeAll(async () => {
     runtimeConfig: 'scheduling.k8s.io/v1alpha2=true',
   });
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
-  const listen = { host: '127.0.0.1', port: 0 };
-  const kubeconfig = plane.adminKubeconfig;
-  extender = await ExtenderService.start(
-    {
-      ...{ kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' },
-      ...{ slotCores: undefined, evictAfter: undefined },
-    },
-    pino({ level: 'silent' }),
-  );
-  await plane.startScheduler(
-    'kube-scheduler',
-    schedulerConfiguration(`http://127.0.0.1:${extender.port}`, 'binpack'),
-  );
+  extender = await startExtender({ kubeconfig: plane.adminKubeconfig });
+  await startScheduler(plane, extender);
 });
 afterAll(async () => {
   await plane?.daemon('kube-scheduler').stop();
