@@ -35,7 +35,9 @@ beforeAll(async () => {
   const labels = { ...platform, 'nvidia-virtual/node': 'true' };
   await post('/api/v1/nodes', { metadata: { name: 'gpu-7', labels, annotations } });
   const place = ['--namespace', NAMESPACE, '--kubeconfig', plane.adminKubeconfig, '--no-hooks'];
-  const values = ['--set', `node.podAnnotations.note=${PLANTED[0]}`, '--create-namespace'];
+  // A profile is a second DaemonSet of the same release.
+  const set = `node.podAnnotations.note=${PLANTED[0]},node.profiles.small.slotsPerGpu=4`;
+  const values = ['--set', set, '--create-namespace'];
   const { status, output } = await helm('install', RELEASE, CHART, ...place, ...values);
   expect([status, output]).toEqual([0, expect.anything()]);
   await plant();

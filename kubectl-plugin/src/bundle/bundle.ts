@@ -60,7 +60,7 @@ async function readObjects(
     clusterroles: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
   };
   const found: [string, readonly unknown[]][] = [
-    ['daemonsets', [state.daemonSet]],
+    ['daemonsets', state.daemonSets],
     ['workloads', state.workloads],
     ['pods', state.pods],
     ['events', state.events],

@@ -18,7 +18,8 @@ export interface ClusterState {
   readonly release: string;
   /** Version of nvidia-virtual. */
   readonly version: string;
-  readonly daemonSet: V1DaemonSet;
+  /** Of the nodes: one for each profile, and one for all other nodes. */
+  readonly daemonSets: readonly V1DaemonSet[];
   readonly workloads: readonly (V1Deployment | V1StatefulSet)[];
   /** All pods of the release. */
   readonly pods: readonly V1Pod[];
@@ -50,8 +51,8 @@ export class ClusterReader {
    * @throws PluginError NO_RELEASE, KubectlError
    */
   async read(namespace: string | undefined): Promise<ClusterState> {
-    const daemonSet = await this.#findDaemonSet(namespace);
-    const { namespace: place = '', labels = {} } = daemonSet.metadata ?? {};
+    const daemonSets = await this.#findDaemonSets(namespace);
+    const { namespace: place = '', labels = {} } = daemonSets[0].metadata ?? {};
     const release = labels['app.kubernetes.io/instance'] ?? '';
     const ours = { labelSelector: `${LABELS},app.kubernetes.io/instance=${release}` };
     const apps = `/apis/apps/v1/namespaces/${place}`;
@@ -74,7 +75,7 @@ export class ClusterReader {
       namespace: place,
       release,
       version: labels['app.kubernetes.io/version'] ?? 'unknown',
-      daemonSet,
+      daemonSets,
       workloads: [...deployments, ...statefulSets],
       pods,
       events,
@@ -120,15 +121,23 @@ export class ClusterReader {
     return text === undefined ? undefined : (JSON.parse(text) as T);
   }
 
-  async #findDaemonSet(namespace: string | undefined): Promise<V1DaemonSet> {
+  /** @returns those of one release */
+  async #findDaemonSets(namespace: string | undefined): Promise<[V1DaemonSet, ...V1DaemonSet[]]> {
     const place = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
-    const [found, ...more] = await this.list<V1DaemonSet>(`/apis/apps/v1/${place}daemonsets`, {
+    const [first, ...more] = await this.list<V1DaemonSet>(`/apis/apps/v1/${place}daemonsets`, {
       labelSelector: `${LABELS},app.kubernetes.io/component=node`,
     });
-    if (found !== undefined && more.length === 0) return found;
     const where = namespace === undefined ? 'the cluster' : `namespace ${namespace}`;
-    if (found === undefined) throw new PluginError('NO_RELEASE', { where });
-    const namespaces = [found, ...more].map(({ metadata }) => metadata?.namespace).join(', ');
-    throw new PluginError('SEVERAL_RELEASES', { where, namespaces });
+    if (first === undefined) throw new PluginError('NO_RELEASE', { where });
+    if (more.every((other) => releaseOf(other) === releaseOf(first))) return [first, ...more];
+    const namespaces = [first, ...more].map(({ metadata }) => metadata?.namespace);
+    throw new PluginError('SEVERAL_RELEASES', {
+      where,
+      namespaces: [...new Set(namespaces)].join(', '),
+    });
   }
+}
+
+function releaseOf({ metadata }: V1DaemonSet): string {
+  return `${metadata?.namespace} ${metadata?.labels?.['app.kubernetes.io/instance']}`;
 }

@@ -1,4 +1,10 @@
-import type { V1ContainerStatus, V1Node, V1Pod } from '@kubernetes/client-node';
+import type {
+  V1ContainerStatus,
+  V1DaemonSet,
+  V1DaemonSetStatus,
+  V1Node,
+  V1Pod,
+} from '@kubernetes/client-node';
 import type { ClusterState } from './cluster-state.js';
 import { diagnose } from './findings.js';
 
@@ -32,13 +38,22 @@ function node(annotations: Record<string, string> = {}, slots = '10'): V1Node {
 
 const HEALTHY = nodePod([container('device-plugin'), container('gpu-proxy')]);
 
+function daemonSet(name: string, nodes: number, profile?: string): V1DaemonSet {
+  const matchLabels = { ...(profile && { 'nvidia-virtual/profile': profile }) };
+  return {
+    metadata: { name },
+    spec: { selector: { matchLabels }, template: {} },
+    status: { desiredNumberScheduled: nodes } as V1DaemonSetStatus,
+  };
+}
+
 function stateOf(more: Partial<ClusterState> = {}): ClusterState {
   return {
     kubernetes: 'v1.36.3',
     namespace: 'gpus',
     release: 'nvidia-virtual',
     version: '0.1.0',
-    daemonSet: { metadata: { name: 'nvidia-virtual-node' }, status: undefined as never },
+    daemonSets: [daemonSet('nvidia-virtual-node', 1)],
     workloads: [],
     pods: [HEALTHY],
     events: [],
@@ -129,6 +144,35 @@ test('nodes without a pod, without slots, or not ready are named', () => {
   const conditions = [{ type: 'Ready', status: 'False', message: 'PLEG is not healthy' }];
   expect(problemsOf({ nodes: [{ ...node(), status: { conditions } }] }, 'node gpu-7')).toEqual([
     expect.stringContaining('PLEG is not healthy. `kubectl describe node gpu-7`'),
+  ]);
+});
+
+test('of several DaemonSets, that of the profile of the node is named', () => {
+  const daemonSets = [
+    daemonSet('nvidia-virtual-node', 0),
+    daemonSet('nvidia-virtual-node-small', 1, 'small'),
+  ];
+  const labelled = (name: string, profile: string): V1Node => ({
+    metadata: {
+      name,
+      labels: { 'nvidia-virtual/node': 'true', 'nvidia-virtual/profile': profile },
+    },
+  });
+  const nodes = [labelled('gpu-8', 'small'), labelled('gpu-9', 'unknown')];
+  expect(problemsOf({ daemonSets, nodes }, 'node gpu-8')).toEqual([
+    expect.stringContaining('DaemonSet nvidia-virtual-node-small has no pod here'),
+  ]);
+  expect(problemsOf({ daemonSets, nodes }, 'node gpu-9')).toEqual([
+    expect.stringContaining('DaemonSet nvidia-virtual-node has no pod here'),
+  ]);
+});
+
+test('a release without nodes is named, whatever its profiles', () => {
+  const none = daemonSet('nvidia-virtual-node', 0);
+  const profile = (nodes: number) => daemonSet('nvidia-virtual-node-small', nodes, 'small');
+  expect(problemsOf({ daemonSets: [none, profile(1)] }, 'cluster')).toEqual([]);
+  expect(problemsOf({ daemonSets: [none, profile(0)] }, 'cluster')).toEqual([
+    expect.stringContaining('No node is ours'),
   ]);
 });
 

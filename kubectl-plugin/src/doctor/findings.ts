@@ -14,6 +14,7 @@ export interface Diagnosis {
 }
 
 const NODE_LABEL = 'nvidia-virtual/node';
+const PROFILE_LABEL = 'nvidia-virtual/profile';
 /** Milliseconds. The controller repeats the event of a pod that it may not create. */
 const RECENT = 30 * 60_000;
 const FINE = /^(PodInitializing|ContainerCreating)$/;
@@ -46,10 +47,10 @@ function diagnoseCluster(state: ClusterState, now: number): Diagnosis {
 
 /** Pods that Kubernetes refuses have no object, only an event of their controller. */
 function refusals(
-  { events, namespace, workloads, daemonSet }: ClusterState,
+  { events, namespace, workloads, daemonSets }: ClusterState,
   now: number,
 ): string[] {
-  const owners = [daemonSet, ...workloads].map(({ metadata }) => metadata?.name ?? '');
+  const owners = [...daemonSets, ...workloads].map(({ metadata }) => metadata?.name ?? '');
   const newest = new Map<string, CoreV1Event>();
   for (const event of events) {
     const { reason, involvedObject, lastTimestamp, metadata } = event;
@@ -66,8 +67,8 @@ function refusals(
   );
 }
 
-function noNodes({ daemonSet: { status } }: ClusterState): string[] {
-  return status?.desiredNumberScheduled === 0
+function noNodes({ daemonSets }: ClusterState): string[] {
+  return daemonSets.every(({ status }) => status?.desiredNumberScheduled === 0)
     ? [
         'No node is ours, because none has a label that says that it has GPUs: ' +
           `\`kubectl label node NODE ${NODE_LABEL}=true\`.`,
@@ -119,7 +120,7 @@ function diagnoseNode(state: ClusterState, node: V1Node): Diagnosis {
   const { kernelVersion, osImage, containerRuntimeVersion } = node.status?.nodeInfo ?? {};
   const problems = [
     ...readiness(node),
-    ...(pod === undefined ? [noPod(state, name)] : podProblems(state, pod)),
+    ...(pod === undefined ? [noPod(state, node)] : podProblems(state, pod)),
     ...(pod !== undefined && runsPlugin(pod) ? readProblems(node) : []),
   ];
   if (slots === 0 && problems.length === 0)
@@ -146,11 +147,16 @@ function readiness({ metadata, status }: V1Node): string[] {
       ];
 }
 
-function noPod({ namespace, daemonSet: { metadata } }: ClusterState, node: string): string {
+function noPod({ namespace, daemonSets }: ClusterState, { metadata }: V1Node): string {
+  const of = (profile: string | undefined) =>
+    daemonSets.find(({ spec }) => spec?.selector.matchLabels?.[PROFILE_LABEL] === profile);
+  // A node with the name of no profile has none.
+  const profile = metadata?.labels?.[PROFILE_LABEL];
+  const name = (of(profile) ?? of(undefined))?.metadata?.name;
   return (
-    `DaemonSet ${metadata?.name} has no pod here: ` +
-    `\`kubectl -n ${namespace} describe daemonset ${metadata?.name}\` and ` +
-    `\`kubectl describe node ${node}\` say why.`
+    `DaemonSet ${name} has no pod here: ` +
+    `\`kubectl -n ${namespace} describe daemonset ${name}\` and ` +
+    `\`kubectl describe node ${metadata?.name}\` say why.`
   );
 }
 
