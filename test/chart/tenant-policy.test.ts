@@ -161,19 +161,23 @@ describe('a GPU type', () => {
         expect(await refusal(namespace, asked)).toBe(ALLOWED);
   });
 
-  test.each(['H200', 'h200', 'NVIDIA H200', ' RTX 6000 ,H200', 'RTX 6000 Ada'])(
+  test.each(['H200', 'h200', 'NVIDIA H200', ' RTX 6000 ,H200', 'RTX 6000 Ada', 'H200, !A100'])(
     '%j is among the allowed ones',
     async (type) => {
       expect(await refusal('typed', { 'gpu-type': type })).toBe(ALLOWED);
     },
   );
 
-  test.each(['H', 'H100', 'H200,A100', ''])('%j is not', async (type) => {
-    expect(await refusal('typed', { 'gpu-type': type })).toContain(
-      'Namespace typed allows the GPU types H200, RTX-6000: name some of them in ' +
-        'nvidia-virtual/gpu-type',
-    );
-  });
+  // What a pod does not want is no GPU that it may have.
+  test.each(['H', 'H100', 'H200,A100', '', '!H200', ' !h200,!RTX 6000', '!H200,A100'])(
+    '%j is not',
+    async (type) => {
+      expect(await refusal('typed', { 'gpu-type': type })).toContain(
+        'Namespace typed allows the GPU types H200, RTX-6000: name some of them in ' +
+          'nvidia-virtual/gpu-type',
+      );
+    },
+  );
 
   test('must be named, because a pod without one gets any GPU', async () => {
     expect(await refusal('typed', {})).toContain('allows the GPU types H200, RTX-6000');
