@@ -5,7 +5,7 @@ import { ToolchainError } from '../errors.js';
 import { buildDirectory, REPOSITORY } from '../repository.js';
 import { productVersion } from '../version.js';
 import { writeChecksums } from './checksums.js';
-import { type SigningKey, signFile } from './signing.js';
+import { keyFlags, type SigningKey, signFile } from './signing.js';
 
 export interface ReleaseOptions {
   /** Directory for the files. It is emptied. */
@@ -43,7 +43,7 @@ export async function writeArtifacts(
   for (const file of PLUGIN)
     copyFileSync(path.join(buildDirectory('kubectl-plugin'), file), path.join(output, file));
   // After the images, so that the SBOM lists their packages.
-  const chart = ['--output', output, '--kubernetes', kubernetes, ...keyOptions(key)];
+  const chart = ['--output', output, '--kubernetes', kubernetes, ...(key ? keyFlags(key) : [])];
   await script('release/chart.js', chart);
   writeFileSync(path.join(output, `CHANGES-${VERSION}.md`), `${changes}\n`);
   const sums = await writeChecksums(output);
@@ -60,10 +60,4 @@ async function script(name: string, args: readonly string[]): Promise<void> {
   const file = path.join(REPOSITORY, 'toolchain', 'dist', name);
   if ((await runVisibly(process.execPath, [file, ...args])) !== 0)
     throw new ToolchainError(`\`node toolchain/dist/${name} ${args.join(' ')}\` failed.`);
-}
-
-function keyOptions(key: SigningKey | undefined): string[] {
-  if (key === undefined) return [];
-  const { name, keyring, passphraseFile } = key;
-  return ['--key', name, '--keyring', keyring, '--passphrase-file', passphraseFile];
 }

@@ -5,7 +5,7 @@ import { ToolchainError } from '../errors.js';
 import { buildKubernetesTools, kubernetesTool } from '../kubernetes-tools.js';
 import { REPOSITORY } from '../repository.js';
 import { productVersion } from '../version.js';
-import type { SigningKey } from './signing.js';
+import { keyFlags, type SigningKey } from './signing.js';
 
 const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 
@@ -15,13 +15,7 @@ export async function packageChart(directory: string, key?: SigningKey): Promise
   mkdirSync(directory, { recursive: true });
   // Helm would push the signature of an earlier archive.
   rmSync(`${archive}.prov`, { force: true });
-  const sign =
-    key === undefined
-      ? []
-      : [
-          ...['--sign', '--key', key.name, '--keyring', key.keyring],
-          ...['--passphrase-file', key.passphraseFile],
-        ];
+  const sign = key === undefined ? [] : ['--sign', ...keyFlags(key)];
   await helm(['package', CHART, '--destination', directory, ...sign]);
   return archive;
 }

@@ -62,3 +62,8 @@ async function gpg(home: string, args: readonly string[]): Promise<void> {
   const { status, output } = await runCommand('gpg', ['--homedir', home, '--batch', ...args]);
   if (status !== 0) throw new ToolchainError(`\`gpg ${args.join(' ')}\` failed:\n${output}`);
 }
+
+/** The flags that name a key, for Helm and for the commands of this package. */
+export function keyFlags({ name, keyring, passphraseFile }: SigningKey): string[] {
+  return ['--key', name, '--keyring', keyring, '--passphrase-file', passphraseFile];
+}
