@@ -10,7 +10,7 @@ export interface Build {
   readonly memory: string | null;
   /** `--managed-memory` of gpu-proxy. */
   readonly managed: string | null;
-  /** How many simulated GPUs it gets. */
+  /** How many GPUs it needs. It gets as many simulated ones. */
   readonly gpus: number;
   readonly unordered: string | null;
   /** The program reads the GPU's free memory: nothing may run beside it. */
@@ -23,6 +23,12 @@ const RECORDER = path.join(REPOSITORY, 'test', 'conformance', 'record.py');
 
 export function listBuilds(): Build[] {
   return JSON.parse(python(['list'])) as Build[];
+}
+
+/** How many GPUs nvidia-smi lists; 0 without it. */
+export function gpusOfMachine(): number {
+  const done = spawnSync('nvidia-smi', ['--list-gpus'], { encoding: 'utf8' });
+  return done.status === 0 ? (done.stdout.match(/^GPU \d+:/gm) ?? []).length : 0;
 }
 
 /** The day on which the files of a program last changed: YYYY-MM-DD, or `now` if not committed. */

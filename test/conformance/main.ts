@@ -4,7 +4,14 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { runChild } from '../child.js';
 import { REPOSITORY } from '../paths.js';
-import { type Build, compileBuilds, cudaHome, lastChange, listBuilds } from './builds.js';
+import {
+  type Build,
+  compileBuilds,
+  cudaHome,
+  gpusOfMachine,
+  lastChange,
+  listBuilds,
+} from './builds.js';
 import { callsOf, coverage } from './coverage.js';
 import { type Column, columns, commandFor, MODES, type Mode } from './modes.js';
 import {
@@ -33,6 +40,13 @@ interface Result {
   readonly program: string;
   readonly column: string;
   readonly problem: string | null;
+  /** This machine has fewer GPUs than the program needs. */
+  readonly skipped: boolean;
+}
+
+interface Run {
+  readonly build: Build;
+  readonly column: Column;
 }
 
 const { values } = parseArgs({
@@ -62,14 +76,21 @@ async function main(): Promise<number> {
   compileBuilds(values.build, await cudaHome());
   // A trace shows the same calls in either column.
   const chosen = columns(modes()).filter(({ synchronous }) => !(values.coverage && synchronous));
-  const results: Result[] = [];
-  const runs = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
+  const all = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
+  const gpus = chosen.some(({ mode }) => mode !== 'simulated') ? gpusOfMachine() : 0;
+  // Without any GPU the programs for one run, and fail.
+  const lacks = ({ build, column }: Run) =>
+    column.mode !== 'simulated' && build.gpus > Math.max(gpus, 1);
+  const results: Result[] = all
+    .filter((run) => lacks(run))
+    .map((run) => ({ ...namesOf(run), problem: null, skipped: true }));
+  const runs = all.filter((run) => !lacks(run));
   const worker = async (pending: typeof runs) => {
     for (let next = pending.shift(); next; next = pending.shift()) {
       const result = {
-        program: next.build.name,
-        column: next.column.name,
+        ...namesOf(next),
         problem: (await check(next.build, next.column)) ?? null,
+        skipped: false,
       };
       results.push(result);
       if (result.problem !== null)
@@ -84,11 +105,17 @@ async function main(): Promise<number> {
   printTable(chosen, results);
   printNotRecorded(builds);
   const failed = results.filter(({ problem }) => problem !== null).length;
+  const skipped = results.filter((result) => result.skipped).length;
   const total = values.coverage
     ? printCoverage(failed)
-    : { passed: results.length - failed, failed };
-  console.log(`${total.passed} passed, ${total.failed} failed`);
+    : { passed: results.length - failed - skipped, failed };
+  const note = skipped > 0 ? `, ${skipped} skipped` : '';
+  console.log(`${total.passed} passed, ${total.failed} failed${note}`);
   return total.failed > 0 ? 1 : 0;
+}
+
+function namesOf({ build, column }: Run): Pick<Result, 'program' | 'column'> {
+  return { program: build.name, column: column.name };
 }
 
 function modes(): Mode[] {
@@ -182,8 +209,20 @@ function printCoverage(failedPrograms: number): { passed: number; failed: number
 function printTable(chosen: readonly Column[], results: readonly Result[]): void {
   for (const column of chosen) {
     const own = results.filter((result) => result.column === column.name);
-    const bad = own.filter(({ problem }) => problem !== null).map(({ program }) => program);
-    const list = bad.length > 0 ? `; not: ${bad.sort().join(', ')}` : '';
-    console.log(`${column.name}: ${own.length - bad.length} of ${own.length} as recorded${list}`);
+    const ran = own.filter(({ skipped }) => !skipped);
+    const bad = ran.filter(({ problem }) => problem !== null);
+    console.log(
+      `${column.name}: ${ran.length - bad.length} of ${ran.length} as recorded` +
+        listed('; not: ', bad) +
+        listed(
+          '; skipped, because they need more GPUs: ',
+          own.filter(({ skipped }) => skipped),
+        ),
+    );
   }
+}
+
+function listed(title: string, results: readonly Result[]): string {
+  const names = results.map(({ program }) => program).sort();
+  return names.length > 0 ? title + names.join(', ') : '';
 }

@@ -16,7 +16,8 @@ A build is a line in the first file of a program, `// conformance: KEY=VALUE...`
   files=b.cu         further source files
   memory=64MiB       the quota under which the product runs it
   managed=moves      managed memory moves to the GPU; without root it stays in host memory
-  gpus=2             how many simulated GPUs it gets; on a machine with fewer, it says so and ends
+  gpus=2             how many GPUs it needs, and how many simulated ones it gets; a machine with
+                     fewer GPUs skips it
   unordered=PREFIX   consecutive lines that begin with PREFIX are sorted before they are compared,
                      because CUDA leaves their order open
   alone=yes          the program reads the GPU's free memory, so nothing else may run beside it
@@ -220,8 +221,9 @@ def sort_unordered(text, prefix):
 def gpu_facts():
     command = ['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader']
     query = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    name, driver = query.stdout.splitlines()[0].split(', ')
-    return name, driver
+    gpus = query.stdout.splitlines()
+    name, driver = gpus[0].split(', ')
+    return name, driver, len(gpus)
 
 
 def run_one(build, directory, runtime):
@@ -251,7 +253,7 @@ def run_one(build, directory, runtime):
 
 def recording(build, outcome, facts):
     stdout, stderr, status = outcome
-    name, driver = facts
+    name, driver, _ = facts
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     head = (
         f'program: {build["name"]}\nhash: {build["hash"]}\n'
@@ -268,6 +270,9 @@ def record(directory, archive, only):
     facts = gpu_facts()
     with tarfile.open(archive, 'w') as tar:
         for build in everything:
+            if build['gpus'] > facts[2]:
+                print(f'{build["name"]}: skipped, it needs {build["gpus"]} GPUs', file=sys.stderr)
+                continue
             try:
                 outcome = run_one(build, directory, runtime)
                 if run_one(build, directory, runtime) != outcome:
