@@ -2,6 +2,7 @@
 
 #include "interposer/code/parameters.h"
 #include "interposer/contexts/contexts.h"
+#include "interposer/memory/managed_memory.h"
 #include "interposer/session/call.h"
 
 namespace interposer {
@@ -30,6 +31,9 @@ CUresult NodeFrame::read(const CUgraphNodeParams& given) {
       return copyArray(content_, given.alloc.accessDescs, given.alloc.accessDescCount);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       params_.memOp.paramArray = nullptr;
+      if (given.memOp.paramArray != nullptr &&
+          usesManagedWord({given.memOp.paramArray, given.memOp.count}))
+        return CUDA_ERROR_INVALID_VALUE;
       return copyArray(content_, given.memOp.paramArray, given.memOp.count);
     default: return CUDA_SUCCESS;
   }

@@ -14,9 +14,15 @@ namespace {
 constexpr std::size_t kMostOperations = 256;
 constexpr unsigned kConditions = CU_STREAM_WAIT_VALUE_NOR;  // the bits of the condition
 
+/// Managed memory and pools have no such words (recorded).
+bool hasWords(std::uint64_t address) {
+  const auto found = Allocations::all().find(address);
+  return found && !found->managed() && found->pool == nullptr;
+}
+
 CUresult checkWord(CUdeviceptr address, std::size_t bytes) {
-  return address % bytes == 0 && insideAllocation(address, bytes) ? CUDA_SUCCESS
-                                                                  : CUDA_ERROR_INVALID_VALUE;
+  const bool valid = address % bytes == 0 && insideAllocation(address, bytes) && hasWords(address);
+  return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// This GPU cannot flush remote writes, and says so in its attributes.

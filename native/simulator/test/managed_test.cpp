@@ -81,6 +81,21 @@ TEST_CASE("a managed variable of a module ends with it") {
          DRIVER(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address));
 }
 
+TEST_CASE("streams neither write words of managed memory and pools nor wait for them") {
+  usePrimaryContext();
+  CUdeviceptr memory = 0, pooled = 0;
+  OK(DRIVER(cuMemAllocManaged)(&memory, 64, CU_MEM_ATTACH_GLOBAL));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(nullptr, memory, 1, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuStreamWaitValue64_v2)(nullptr, memory + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
+  OK(DRIVER(cuMemAllocAsync)(&pooled, 64, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(nullptr, pooled, 1, 0));
+  OK(DRIVER(cuMemFreeAsync)(pooled, nullptr));
+  OK(DRIVER(cuCtxSynchronize)());
+  CHECK(*reinterpret_cast<volatile unsigned*>(memory) == 0);
+  OK(DRIVER(cuMemFree_v2)(memory));
+}
+
 TEST_CASE("memory that is not mapped, or not writable, is not registered") {
   usePrimaryContext();
   static unsigned variable = 1;
