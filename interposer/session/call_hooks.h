@@ -17,8 +17,8 @@ struct CallHooks {
 
 inline std::atomic<const CallHooks*> callHooks{nullptr};
 
-/// Runs before a call that submits work for the GPU. If it fails, nothing may be submitted. Null
-/// while the program holds no pages of managed memory that moves.
+/// Runs before a call that submits a kernel, copy or memset. If it fails, nothing may be submitted.
+/// Null while the program holds no pages of managed memory that moves.
 inline std::atomic<CUresult (*)()> beforeWork{nullptr};
 
 inline void beforeCall() {

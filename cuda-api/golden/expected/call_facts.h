@@ -10,7 +10,7 @@ enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
-  bool submits;              ///< work for the GPU, which may use memory
+  bool submits;              ///< work that may use memory: a kernel, copy or memset
   bool makes;                ///< may give the program an object, memory or an address
   Allocates allocates;
   wire::HandleKind gives;    ///< an object of this kind
@@ -22,7 +22,7 @@ inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
     {true, false, true, Allocates::device, wire::HandleKind::stream, wire::HandleKind::none},  // cuToyOpen_v2
     {true, false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::stream},  // cuToyClose
     {true, false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyWait
-    {true, true, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyMark
+    {true, false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyMark
     {true, true, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyFill
     {true, true, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyCopy
     {true, true, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyPaint

@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0x93f19c8476cfd033;
+inline constexpr std::uint64_t kBuildId = 0xda40f47c7d7df536;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

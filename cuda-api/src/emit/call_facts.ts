@@ -20,7 +20,7 @@ enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
-  bool submits;              ///< work for the GPU, which may use memory
+  bool submits;              ///< work that may use memory: a kernel, copy or memset
   bool makes;                ///< may give the program an object, memory or an address
   Allocates allocates;
   wire::HandleKind gives;    ///< an object of this kind
@@ -45,8 +45,9 @@ function row(call: Call, types: TypeTable): string {
   const kinds = [given, destroyed && types.handleKind(destroyed.type)].map(
     (kind) => `wire::HandleKind::${kind ?? 'none'}`,
   );
+  const submits = givesWork(call) && call.submits !== 'marker';
   return (
-    `    {${call.ordered}, ${givesWork(call)}, ${call.allocates !== undefined}, Allocates::` +
+    `    {${call.ordered}, ${submits}, ${call.allocates !== undefined}, Allocates::` +
     `${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`
   );
 }
