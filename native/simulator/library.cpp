@@ -55,22 +55,23 @@ CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& m
   const CUresult compiled = library.compileOnce();
   if (compiled != CUDA_SUCCESS) return compiled;
   const std::lock_guard lock(library.mutex);
-  auto& slot = library.modules[context.id.load()];
-  if (slot == nullptr) {
-    if (!library.placeManaged()) return CUDA_ERROR_OUT_OF_MEMORY;
-    std::shared_ptr<Program> program = library.program;
-    if (library.programTaken) {
-      const CompileError again = compileTexts(library.texts, program);
-      if (program == nullptr) return again.result;
-    }
-    library.programTaken = true;
-    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts),
-                                 library.shared_from_this(), slot);
-    if (status != CUDA_SUCCESS) return status;
-    for (std::size_t i = 0; i < slot->functions.size(); ++i)
-      slot->functions[i]->kernel = library.kernels[i].get();
+  const auto known = library.modules.find(context.id.load());
+  if (known != library.modules.end()) return module = known->second, CUDA_SUCCESS;
+  if (!library.placeManaged()) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::shared_ptr<Program> program = library.program;
+  if (library.programTaken) {
+    const CompileError again = compileTexts(library.texts, program);
+    if (program == nullptr) return again.result;
   }
-  module = slot;
+  library.programTaken = true;
+  std::shared_ptr<Module> loaded;
+  const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts),
+                               library.shared_from_this(), loaded);
+  if (status != CUDA_SUCCESS) return status;
+  for (std::size_t i = 0; i < loaded->functions.size(); ++i)
+    loaded->functions[i]->kernel = library.kernels[i].get();
+  library.modules[context.id.load()] = loaded;
+  module = std::move(loaded);
   return CUDA_SUCCESS;
 }
 

@@ -76,6 +76,18 @@ TEST_CASE("a callback is told why a library does not compile") {
   OK(DRIVER(cuLibraryUnload)(library));
 }
 
+TEST_CASE("a library whose variables do not fit has no module, and is unloaded") {
+  usePrimaryContext();
+  constexpr const char* kTooLarge =
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".visible .global .align 8 .b8 large[35184372088832];\n";
+  CUlibrary library = nullptr;
+  CUmodule module = nullptr;
+  OK(DRIVER(cuLibraryLoadData)(&library, kTooLarge, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuLibraryGetModule)(&module, library));
+  OK(DRIVER(cuLibraryUnload)(library));
+}
+
 TEST_CASE("a library serves all contexts") {
   const CUcontext context = usePrimaryContext();
   CUlibrary library = nullptr, owner = nullptr;
