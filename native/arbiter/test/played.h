@@ -132,25 +132,26 @@ class PlayedWorker {
 
   void poke() const { send(connection_, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
   Grant grant() const { return grantOf(mailbox->grant.load()); }
-  /// Stands at the gate until it is let in.
-  void want() const {
+  /// Stands at the gate until it is let in. False if the arbiter has ended the connection.
+  bool want() const {
     for (std::uint32_t word = mailbox->grant.load(); grantOf(word) == Grant::closed;
          word = mailbox->grant.load()) {
+      if (ended()) return false;
       mailbox->wants.store(1);
       poke();
       awaitChange(word);
     }
     mailbox->idleSince.store(0);
     mailbox->wants.store(0);
+    return true;
   }
   void sayDrained() const {
     mailbox->drained.store(mailbox->grant.load());
     poke();
   }
   /// Always has work: when the gate closes, the next piece stands there before the last one ends.
-  [[noreturn]] void saturate() const {
-    for (;;) {
-      want();
+  void saturate() const {
+    while (want()) {
       for (std::uint32_t word = mailbox->grant.load(); grantOf(word) != Grant::closed;
            word = mailbox->grant.load())
         awaitChange(word);

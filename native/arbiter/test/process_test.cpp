@@ -241,7 +241,7 @@ TEST_CASE("allocations of the new table keep their account, and the others end")
   Child dropped([&] {
     PlayedWorker worker(arbiter.socket);
     if (!worker.awaitMailbox()) _exit(1);
-    worker.want();
+    worker.want();  // it may sleep through its only window
     _exit(comesTrue([&] { return worker.ended(); }) ? 0 : 2);
   });
   control->say("worker " + std::to_string(dropped.pid) + " drop");
