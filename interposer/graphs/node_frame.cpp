@@ -31,10 +31,11 @@ CUresult NodeFrame::read(const CUgraphNodeParams& given) {
       return copyArray(content_, given.alloc.accessDescs, given.alloc.accessDescCount);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       params_.memOp.paramArray = nullptr;
-      if (given.memOp.paramArray != nullptr &&
-          usesManagedWord({given.memOp.paramArray, given.memOp.count}))
-        return CUDA_ERROR_INVALID_VALUE;
-      return copyArray(content_, given.memOp.paramArray, given.memOp.count);
+      if (const CUresult status = copyArray(content_, given.memOp.paramArray, given.memOp.count);
+          status != CUDA_SUCCESS)
+        return status;
+      return usesManagedWord({given.memOp.paramArray, given.memOp.count}) ? CUDA_ERROR_INVALID_VALUE
+                                                                          : CUDA_SUCCESS;
     default: return CUDA_SUCCESS;
   }
 }
