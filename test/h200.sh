@@ -59,7 +59,7 @@ check() { measure check 120 second_check.py; }
 nvml() { measure nvml 200 nvml.py "$@"; }
 images() { measure images 150 images.py; }
 frameworks() {
-  step frameworks 560 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
+  step frameworks 1800 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in
