@@ -40,15 +40,24 @@ test('tenants are listed beside their rate alone and their limit', () => {
     shared: { part: 0.5, p99: 1500 },
   };
   const scenarios = [
-    { name: 'two', tenants: [tenant, tenant], limit: 'total >= 0.97', holds: true, got: [0.98765] },
+    {
+      name: 'two',
+      date: '2026-11-27',
+      tenants: [tenant, tenant],
+      limit: 'total >= 0.97',
+      holds: true,
+      got: [0.98765],
+    },
   ];
   const page = renderPage({ sharing: { machine: MACHINE, scenarios } });
   expect(page).toContain(
-    '| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) |',
+    '| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) | 2026-11-27 |',
   );
-  const besideMps = [{ name: 'small', tenants: [tenant], sliced_is: 'native MPS' }];
+  const besideMps = [
+    { name: 'small', date: '2026-11-27', tenants: [tenant], sliced_is: 'native MPS' },
+  ];
   expect(renderPage({ sharing: { machine: MACHINE, scenarios: besideMps } })).toContain(
-    '| small | native MPS: 0.200 | 0.500 (1.5) |  |',
+    '| small | native MPS: 0.200 | 0.500 (1.5) |  | 2026-11-27 |',
   );
 });
 

@@ -98,6 +98,7 @@ export interface SharingResults {
 
 export interface SharingScenario {
   readonly name: string;
+  readonly date: string;
   readonly tenants: readonly SharingTenant[];
   readonly limit?: string;
   readonly holds?: boolean;

@@ -733,6 +733,7 @@ def main():
         else:
             tenants, limit = {**SCENARIOS, **GANGS}[name]
             report['scenarios'].append(bench.scenario(name, tenants, arguments.node, limit))
+        report['scenarios'][-1]['date'] = report['machine']['date']  # some may be measured later
         arguments.json.write_text(json.dumps(report, indent=1) + '\n')
     print('| tenants | sliced | shared | total | limit |\n| --- | --- | --- | --- | --- |')
     print('\n'.join(row(outcome) for outcome in report['scenarios']))
