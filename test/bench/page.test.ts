@@ -51,7 +51,7 @@ test('tenants are listed beside their rate alone and their limit', () => {
   ];
   const page = renderPage({ sharing: { machine: MACHINE, scenarios } });
   expect(page).toContain(
-    '| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) | 2026-11-27 |',
+    '| 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) | 2026-11-27 |',
   );
   const besideMps = [
     { name: 'small', date: '2026-11-27', tenants: [tenant], sliced_is: 'native MPS' },

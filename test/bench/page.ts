@@ -55,10 +55,10 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 
 ### Several tenants
 
-- Each scenario is one run. Those of one date ran on one machine within a quarter of an hour, except
-  the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
-- Machines of one kind differ. On another one of 2026-11-27, the same build made 0.977 and 0.979 with
-  four of 50 us, 0.885 and 0.912 with four decoders, and 0.944 and 0.950 with two decoders.
+- Each scenario is one run. Those of one date ran on one machine within a quarter of an hour,
+  except the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
+- Machines of one kind differ. On another one of 2026-11-27, the same build made 0.977 and 0.979
+  with four of 50 us, 0.885 and 0.912 with four decoders, and 0.944 and 0.950 with two decoders.
 - Windows are 5 ms, or longer if all tenants pause seldom: 15 ms for two of 50 %, 7.5 ms for four of
   25 %. They are shorter, and end at a pause, if all pause often.
 - The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms.
