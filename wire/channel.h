@@ -68,12 +68,14 @@ class ClientChannel {
   ClientChannel() = default;
   std::size_t room() const;
   bool awaitRoom(std::size_t bytes);
+  void populate(std::uint64_t end);
 
   int file_ = -1;                    ///< owned
   pid_t process_ = 0;                ///< the process that created it
   ChannelMemory* memory_ = nullptr;  ///< owned
   std::uint64_t tail_ = 0;           ///< bytes published
   std::uint64_t head_ = 0;           ///< last value seen of what the worker consumed
+  std::uint64_t populated_ = 0;      ///< position up to which the ring's pages exist
   std::uint32_t replies_ = 0;        ///< replies asked for so far
   std::atomic<bool> abandoned_{false};
 };

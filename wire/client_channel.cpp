@@ -1,3 +1,4 @@
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -9,6 +10,11 @@
 namespace wire {
 
 namespace {
+
+/// As many bytes as Linux maps at a fault of the worker, if their pages exist.
+constexpr std::size_t kPopulatedBytes = std::size_t{64} << 10;
+static_assert(kRequestBytes % kPopulatedBytes == 0);
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; older headers lack it
 
 std::uint64_t firstWord(const FrameHeader& header) {
   std::uint64_t word = 0;
@@ -49,11 +55,26 @@ Encoder ClientChannel::begin(std::size_t payloadBytes) {
   const std::size_t payload = Encoder::padded(payloadBytes);
   const std::size_t span = frameSpan(sizeof(FrameHeader) + payload);
   if (room() < span && !awaitRoom(span)) return {};
+  if (tail_ + span > populated_) [[unlikely]]
+    populate(tail_ + span);
   return Encoder(memory_->at(tail_) + sizeof(FrameHeader), payload);
 }
 
 std::size_t ClientChannel::room() const {
   return kRequestBytes - kFrameAlignment - (tail_ - head_);
+}
+
+/// In the first round through the ring, creates its pages ahead, some at a time. A page fault at
+/// each end for each page would take as long as a small copy. Linux before 5.14 refuses.
+void ClientChannel::populate(std::uint64_t end) {
+  while (populated_ < end) {
+    if (populated_ == kRequestBytes) {
+      populated_ = ~std::uint64_t{0};
+      return;
+    }
+    madvise(memory_->at(populated_), kPopulatedBytes, kPopulateWrite);
+    populated_ += kPopulatedBytes;
+  }
 }
 
 bool ClientChannel::awaitRoom(std::size_t bytes) {

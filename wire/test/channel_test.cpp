@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -143,6 +144,36 @@ TEST_CASE("a reply of full length arrives, and a longer one arrives empty") {
   reply = pair.client->awaitReply(header);
   CHECK(reply.finished());
   CHECK(header.length == sizeof(ReplyHeader));
+}
+
+std::uint64_t memoryBytes(int file) {
+  struct stat status;
+  CHECK(fstat(file, &status) == 0);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+// Linux 5.14 and newer.
+TEST_CASE("pages of the ring are created ahead of the frames, and no more than the ring has") {
+  constexpr std::uint64_t kAhead = std::uint64_t{64} << 10;
+  Pair pair;
+  FrameHeader header;
+  Decoder payload;
+  const std::uint64_t before = memoryBytes(pair.client->file());
+  send(*pair.client, 4096, 1);
+  CHECK(pair.worker->next(header, payload));
+  const std::uint64_t begun = memoryBytes(pair.client->file());
+  CHECK(begun >= before + kAhead);
+  for (std::uint64_t sent = 4096; sent + 8192 < kAhead; sent += 8192) {
+    send(*pair.client, 4096, 2);
+    CHECK(pair.worker->next(header, payload));
+  }
+  CHECK(memoryBytes(pair.client->file()) == begun);
+  for (std::uint64_t sent = 0; sent < 2 * kRequestBytes; sent += 4096) {
+    send(*pair.client, 4096, 3);
+    CHECK(pair.worker->next(header, payload));
+    CHECK(holds(payload, 4096, 3));
+  }
+  CHECK(memoryBytes(pair.client->file()) <= kChannelFileBytes);
 }
 
 TEST_CASE("a client waits while the ring is full") {
