@@ -92,16 +92,22 @@ inline std::int32_t take(std::atomic<std::int32_t>& word) {
   return word.exchange(0, std::memory_order_acquire);
 }
 
-/// Moves a counter from `from` to `from + 1`; false if it has another value. A full fence.
-/// Partners: observe() by the next in turn, and joinSleepers(): either this sees the sleeper, or
-/// the sleeper sees the new value.
-inline bool advance(std::atomic<std::uint64_t>& word, std::uint64_t from) {
-  return word.compare_exchange_strong(from, from + 1, std::memory_order_seq_cst,
+/// Moves a counter from `from` to `to`; false if it has another value. A full fence. Partners:
+/// observe() by the next in turn, and joinSleepers(): either this sees the sleeper, or the sleeper
+/// sees the new value.
+inline bool advance(std::atomic<std::uint64_t>& word, std::uint64_t from, std::uint64_t to) {
+  return word.compare_exchange_strong(from, to, std::memory_order_seq_cst,
                                       std::memory_order_relaxed);
 }
 
-/// Sleeper: counts itself, and then checks the counter again. A full fence. Partner: advance()
-/// followed by sleepers().
+/// Adds to a counter that several threads move; returns the sum. A full fence. Partners: those of
+/// advance().
+inline std::uint64_t add(std::atomic<std::uint64_t>& word, std::uint64_t more) {
+  return word.fetch_add(more, std::memory_order_seq_cst) + more;
+}
+
+/// Sleeper: counts itself, and then checks the counter again. A full fence. Partners: advance()
+/// and add(), followed by sleepers().
 inline void joinSleepers(std::atomic<std::uint32_t>& count) {
   count.fetch_add(1, std::memory_order_seq_cst);
 }

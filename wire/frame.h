@@ -23,6 +23,8 @@ inline constexpr std::size_t kInlineCopyBytes = std::size_t{64} << 10;
 
 /// Set in FrameHeader::flags if the client waits for a reply.
 inline constexpr std::uint16_t kFrameWantsReply = 1;
+/// The ticket is shared (ticket.h).
+inline constexpr std::uint16_t kFrameShares = 2;
 
 /// Every frame begins on its own cache line. Otherwise the worker, reading the end of a frame,
 /// would take the line in which the client writes the next.
@@ -38,7 +40,7 @@ struct FrameHeader {
   std::uint32_t length;  ///< bytes of the frame with this header; a multiple of 8
   std::uint16_t call;    ///< CallNumber (generated)
   std::uint16_t flags;
-  std::uint64_t ticket;  ///< place in the session's submission order, counted from 1; 0: unordered
+  std::uint64_t ticket;  ///< place in the session's submission order (ticket.h); 0: unordered
 };
 static_assert(sizeof(FrameHeader) == 16);
 

@@ -13,14 +13,21 @@ std::uint64_t turnSpinNanoseconds() { return hasProcessorsForSpinning() ? 100'00
 
 }  // namespace
 
-bool TicketTurn::settled(std::uint64_t ticket) const {
-  return barrier::observe(passed_) + 1 >= ticket || barrier::ended(stopped_);
+bool TicketTurn::settled(std::uint64_t ticket, bool shared) const {
+  const std::uint64_t passed = barrier::observe(passed_);
+  return (shared ? passed / kTicket >= ticket / kTicket : passed >= ticket) ||
+         barrier::ended(stopped_);
 }
 
-bool TicketTurn::await(std::uint64_t ticket) {
+TicketTurn::Slot& TicketTurn::slotOf(std::uint64_t ticket, bool shared) {
+  const std::uint64_t turn = ticket / kTicket;
+  return shared ? shared_[turn % kSlots] : alone_[(turn + ticket) % kSlots];
+}
+
+bool TicketTurn::await(std::uint64_t ticket, bool shared) {
   if (ticket == 0) return !barrier::ended(stopped_);
-  const auto ready = [&] { return settled(ticket); };
-  Slot& slot = slots_[ticket % kSlots];
+  const auto ready = [&] { return settled(ticket, shared); };
+  Slot& slot = slotOf(ticket, shared);
   for (bool settled = ready() || spinUntil(turnSpinNanoseconds(), ready, [] { return false; });
        !settled; settled = ready()) {
     const std::uint32_t word = barrier::observe(slot.word);
@@ -28,21 +35,36 @@ bool TicketTurn::await(std::uint64_t ticket) {
     if (!ready()) futexWait(slot.word, word, kLongestSleepNanoseconds);
     barrier::leaveSleepers(slot.sleepers);
   }
-  // Fails for a ticket that was used or passed before, so two threads never have the turn together.
-  return !barrier::ended(stopped_) && barrier::advance(taken_, ticket - 1);
+  if (barrier::ended(stopped_)) return false;
+  // All that entered have passed if `entered_` is the ticket, because `passed_` is not less.
+  return shared ? (barrier::add(entered_, 1) & kAlone) == 0
+                : barrier::advance(entered_, ticket, ticket | kAlone);
 }
 
 bool TicketTurn::stopped() const { return barrier::ended(stopped_); }
 
-void TicketTurn::pass(std::uint64_t ticket) {
-  if (ticket == 0 || !barrier::advance(passed_, ticket - 1)) return;
-  Slot& next = slots_[(ticket + 1) % kSlots];
-  if (barrier::sleepers(next.sleepers) != 0) wake(next);
+void TicketTurn::pass(std::uint64_t ticket, bool shared) {
+  if (ticket == 0) return;
+  if (shared)
+    passed(1);
+  else if (barrier::advance(entered_, ticket | kAlone, ticket + kTicket))
+    passed(kTicket);
+}
+
+void TicketTurn::passed(std::uint64_t tickets) {
+  const std::uint64_t now = barrier::add(passed_, tickets);
+  wakeSleepers(slotOf(now, false));
+  if (now / kTicket != (now - tickets) / kTicket) wakeSleepers(slotOf(now, true));
 }
 
 void TicketTurn::stop() {
   barrier::end(stopped_);
-  for (Slot& slot : slots_) wake(slot);
+  for (Slot& slot : alone_) wake(slot);
+  for (Slot& slot : shared_) wake(slot);
+}
+
+void TicketTurn::wakeSleepers(Slot& slot) {
+  if (barrier::sleepers(slot.sleepers) != 0) wake(slot);
 }
 
 void TicketTurn::wake(Slot& slot) {

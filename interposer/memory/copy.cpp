@@ -25,8 +25,9 @@ bool isLegacy(CUstream stream) { return number(stream) <= number(CU_STREAM_LEGAC
 /// thread knows. For copies with the legacy default stream.
 Completed::Load loadBefore(CUstream stream) {
   const Thread& thread = Thread::current();
-  return isLegacy(stream) ? thread.completed.load(thread.context(), thread.session->changes() - 1)
-                          : Completed::kBusy;
+  return isLegacy(stream)
+             ? thread.completed.load(thread.context(), thread.session->changes() - wire::kTicket)
+             : Completed::kBusy;
 }
 /// A copy with the stream has ended, or will in its turn.
 void noteEnded(CUstream stream, Completed::Load before) {

@@ -76,7 +76,7 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   Session* const session = Session::current();
   if (session == nullptr || insideCallback()) [[unlikely]]
     return status_ = Session::ready(), false;
-  if (order == kOrdered) beforeCall();
+  if (order != kUnordered) beforeCall();
   if (const auto hook = beforeWork.load(std::memory_order_acquire); hook != nullptr) [[unlikely]] {
     if (kCallFacts[static_cast<std::size_t>(number)].submits) status_ = hook();
     if (status_ != CUDA_SUCCESS) return false;
@@ -92,12 +92,13 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   if (encoder_.failed()) [[unlikely]]
     return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE,
            false;
-  if (order == kOrdered) {
-    ticket_ = session->tickets.take();
-    changes_ =
-        ticket_ - (isQuery(number) ? session->queries.fetch_add(1, std::memory_order_release) + 1
-                                   : session->queries.load(std::memory_order_acquire));
-  }
+  if (order == kUnordered) return true;
+  shares_ = order == kShared;
+  ticket_ = shares_ ? session->tickets.takeShared() : session->tickets.take();
+  const std::uint64_t queried = isQuery(number)
+                                    ? session->queries.fetch_add(1, std::memory_order_release) + 1
+                                    : session->queries.load(std::memory_order_acquire);
+  changes_ = ticket_ + (shares_ ? 1 : wire::kTicket) - queried * wire::kTicket;
   return true;
 }
 
@@ -112,6 +113,7 @@ Call::~Call() {
 CUresult Call::publish(std::uint16_t flags) {
   if (encoder_.failed()) [[unlikely]]
     return CUDA_ERROR_INVALID_VALUE;
+  if (shares_) flags |= wire::kFrameShares;
   channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags,
                     std::exchange(ticket_, 0));
   return CUDA_SUCCESS;

@@ -15,8 +15,8 @@
 namespace interposer {
 
 /// An ordered call takes a ticket: the worker submits in the order in which the program's threads
-/// called.
-enum Order : bool { kUnordered, kOrdered };
+/// called. Those that share have no order among themselves.
+enum Order : std::uint8_t { kUnordered, kOrdered, kShared };
 
 class Call {
  public:
@@ -51,6 +51,7 @@ class Call {
   /// Taken before the frame is written: the atomic increment waits for all earlier stores, and the
   /// worker polls the frame's first cache line meanwhile. 0: none, or published.
   std::uint64_t ticket_ = 0;
+  bool shares_ = false;        ///< the ticket is shared
   std::uint64_t changes_ = 0;  ///< value of Session::changes() behind this call, if it is ordered
   CUresult status_ = CUDA_SUCCESS;
   wire::Encoder encoder_;

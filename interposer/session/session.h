@@ -12,6 +12,7 @@
 
 #include "cuda_abi.h"
 #include "interposer/memory/device_ranges.h"
+#include "interposer/session/stream_threads.h"
 #include "wire/address_window.h"
 #include "wire/channel.h"
 #include "wire/fault.h"
@@ -48,13 +49,14 @@ class Session {
 
   wire::TicketCounter tickets;
   /// Tickets of queries, which change nothing. Counted after the ticket is taken, and read before
-  /// changes() reads the last ticket. So a query under way makes changes() too high, not too low.
+  /// changes() reads the next ticket. So a query under way makes changes() too high, not too low.
   std::atomic<std::uint64_t> queries{0};
-  /// Number of ordered calls so far that may change what is complete.
+  /// Tickets so far of calls that may change what is complete (wire/ticket.h).
   std::uint64_t changes() const {
     const std::uint64_t queried = queries.load(std::memory_order_acquire);
-    return tickets.last() - queried;
+    return tickets.next() - queried * wire::kTicket;
   }
+  StreamThreads streamThreads;
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
 

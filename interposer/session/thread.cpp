@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "interposer/session/session.h"
 
 namespace interposer {
@@ -33,7 +35,8 @@ pthread_key_t endKey() {
 
 Thread& Thread::current() {
   if (currentThread == nullptr) [[unlikely]] {
-    currentThread = new Thread;
+    static std::atomic<std::uint64_t> threads{0};
+    currentThread = new Thread{.number = ++threads};
     pthread_setspecific(endKey(), currentThread);
   }
   return *currentThread;

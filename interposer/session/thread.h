@@ -27,6 +27,7 @@ struct Thread {
 
   CUcontext context() const { return contexts.empty() ? nullptr : contexts.back(); }
 
+  const std::uint64_t number;         ///< counted from 1; no other thread has it, even later
   std::vector<CUcontext> contexts;    ///< the stack; its last element is current
   CUcontext workerContext = nullptr;  ///< what the worker thread has current,
   unsigned contextChange = 0;         ///< as of this many changes of contexts (contexts.h)

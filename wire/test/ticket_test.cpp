@@ -15,12 +15,17 @@
 namespace wire {
 namespace {
 
-TEST_CASE("tickets count from 1") {
+/// The ticket behind so many others, none of which is shared.
+constexpr std::uint64_t ticket(std::uint64_t number) { return number * kTicket; }
+
+TEST_CASE("a ticket is the sum of those before it") {
   TicketCounter counter;
-  CHECK(counter.last() == 0);
-  CHECK(counter.take() == 1);
-  CHECK(counter.take() == 2);
-  CHECK(counter.last() == 2);
+  CHECK(counter.next() == ticket(1));
+  CHECK(counter.take() == ticket(1));
+  CHECK(counter.takeShared() == ticket(2));
+  CHECK(counter.takeShared() == ticket(2) + 1);
+  CHECK(counter.take() == ticket(2) + 2);
+  CHECK(counter.next() == ticket(3) + 2);
 }
 
 // More threads than slots and processors; every 500th holds its turn until the others have fallen
@@ -39,11 +44,11 @@ TEST_CASE("threads take their turns in the order of tickets") {
   for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       ids[thread] = unit::threadId();
-      for (std::uint64_t ticket = thread + 1; ticket <= kTurns; ticket += kThreads) {
-        CHECK(turn.await(ticket));
-        CHECK(++order == ticket);
-        if (ticket % 500 == 0) CHECK(unit::comesTrue([&] { return othersSleep(thread); }));
-        turn.pass(ticket);
+      for (std::uint64_t number = thread + 1; number <= kTurns; number += kThreads) {
+        CHECK(turn.await(ticket(number)));
+        CHECK(++order == number);
+        if (number % 500 == 0) CHECK(unit::comesTrue([&] { return othersSleep(thread); }));
+        turn.pass(ticket(number));
       }
     });
   }
@@ -55,35 +60,35 @@ TEST_CASE("ticket 0 is outside of the order") {
   TicketTurn turn;
   CHECK(turn.await(0));
   turn.pass(0);
-  CHECK(turn.await(1));
+  CHECK(turn.await(ticket(1)));
 }
 
 TEST_CASE("a turn that is passed out of order moves nothing") {
   TicketTurn turn;
-  turn.pass(2);
+  turn.pass(ticket(2));
   turn.pass(~std::uint64_t{0});
-  CHECK(turn.await(1));
-  turn.pass(1);
-  turn.pass(1);
-  CHECK(turn.await(2));
-  turn.pass(2);
-  turn.pass(1);
-  CHECK(turn.await(3));
+  CHECK(turn.await(ticket(1)));
+  turn.pass(ticket(1));
+  turn.pass(ticket(1));
+  CHECK(turn.await(ticket(2)));
+  turn.pass(ticket(2));
+  turn.pass(ticket(1));
+  CHECK(turn.await(ticket(3)));
   turn.stop();
-  CHECK(!turn.await(4));
+  CHECK(!turn.await(ticket(4)));
 }
 
 TEST_CASE("a ticket is good once") {
   TicketTurn turn;
-  CHECK(turn.await(1));
-  CHECK(!turn.await(1));
-  turn.pass(1);
-  CHECK(!turn.await(1));
-  CHECK(turn.await(2));
-  turn.pass(2);
-  CHECK(!turn.await(2));
-  CHECK(!turn.await(1));
-  CHECK(turn.await(3));
+  CHECK(turn.await(ticket(1)));
+  CHECK(!turn.await(ticket(1)));
+  turn.pass(ticket(1));
+  CHECK(!turn.await(ticket(1)));
+  CHECK(turn.await(ticket(2)));
+  turn.pass(ticket(2));
+  CHECK(!turn.await(ticket(2)));
+  CHECK(!turn.await(ticket(1)));
+  CHECK(turn.await(ticket(3)));
   CHECK(!turn.stopped());
 }
 
@@ -94,10 +99,10 @@ TEST_CASE("of threads with the same ticket, one gets the turn") {
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&] {
-      for (std::uint64_t ticket = 1; ticket <= kTurns; ++ticket) {
-        if (!turn.await(ticket)) continue;
+      for (std::uint64_t number = 1; number <= kTurns; ++number) {
+        if (!turn.await(ticket(number))) continue;
         ++held;
-        turn.pass(ticket);
+        turn.pass(ticket(number));
       }
     });
   }
@@ -105,17 +110,83 @@ TEST_CASE("of threads with the same ticket, one gets the turn") {
   CHECK(held == kTurns);
 }
 
+TEST_CASE("shared tickets are served beside each other, and others alone") {
+  TicketTurn turn;
+  CHECK(turn.await(ticket(1) + 1, true));
+  CHECK(turn.await(ticket(1), true));
+  std::atomic<bool> alone{false};
+  unit::Waiter next([&] {
+    CHECK(turn.await(ticket(1) + 2));
+    alone = true;
+  });
+  CHECK(next.waits());
+  turn.pass(ticket(1), true);
+  CHECK(next.waits());
+  CHECK(!alone);
+  turn.pass(ticket(1) + 1, true);
+  CHECK(unit::comesTrue([&] { return alone.load(); }));
+  unit::Waiter later([&] { CHECK(turn.await(ticket(2) + 3, true)); });
+  unit::Waiter sooner([&] { CHECK(turn.await(ticket(2) + 2, true)); });
+  CHECK(later.waits());
+  CHECK(sooner.waits());
+  turn.pass(ticket(1) + 2);
+}
+
+TEST_CASE("a hostile client's shared ticket finds nobody who must be alone") {
+  TicketTurn turn;
+  CHECK(turn.await(ticket(1)));
+  CHECK(!turn.await(ticket(1), true));
+  TicketTurn other;
+  CHECK(other.await(ticket(1), true));
+  other.pass(ticket(1), true);
+  CHECK(other.await(ticket(1), true));
+  CHECK(!other.await(ticket(1) + 1));
+  CHECK(!other.await(ticket(1)));
+  other.pass(ticket(1), true);
+  CHECK(!other.await(ticket(1) + 1));
+}
+
+// Random calls of many threads, so many that the lower half of the tickets overflows.
+TEST_CASE("each thread's tickets are served in order, and those before one that is alone") {
+  constexpr int kThreads = 6, kCalls = 30'000;
+  TicketCounter counter;
+  TicketTurn turn;
+  std::atomic<std::uint64_t> inside{0}, passed{kTicket};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int call = 0; call < kCalls; ++call) {
+        const bool shared = (call * 7 + thread) % 16 != 0;
+        const std::uint64_t mine = shared ? counter.takeShared() : counter.take();
+        CHECK(turn.await(mine, shared));
+        const std::uint64_t others = inside.fetch_add(shared ? 1 : kTicket);
+        if (shared)
+          CHECK(others < kTicket);
+        else
+          CHECK((others == 0 && passed == mine));
+        inside -= shared ? 1 : kTicket;
+        passed += shared ? 1 : kTicket;
+        turn.pass(mine, shared);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(passed == counter.next());
+}
+
 TEST_CASE("stop() ends every wait") {
   TicketTurn turn;
   std::list<unit::Waiter> threads;
-  for (const std::uint64_t ticket :
-       {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{18}, ~std::uint64_t{0}}) {
-    threads.emplace_back([&, ticket] { CHECK(!turn.await(ticket)); });
+  for (const std::uint64_t each : {ticket(2), ticket(3), ticket(18), ~std::uint64_t{0}}) {
+    threads.emplace_back([&, each] {
+      CHECK(!turn.await(each, false));
+      CHECK(!turn.await(each, true));
+    });
     CHECK(threads.back().waits());
   }
   turn.stop();
   threads.clear();
-  CHECK(!turn.await(1));
+  CHECK(!turn.await(ticket(1)));
   CHECK(!turn.await(0));
 }
 

@@ -106,13 +106,18 @@ void Gate::note(Pass& pass, CUstream stream) {
 void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
   pass.stream_ = stream;
   pass.shape_ = shape;
+  // A call may submit several pieces of work.
+  std::unique_lock turn =
+      pass.turn_.owns_lock() ? std::move(pass.turn_) : std::unique_lock(oneByOne_);
   for (;;) {
     const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
     const Grant grant = grantOf(word);
     const bool inside = grant == Grant::closed ? admitLate(pass, word) || awaitGrant(pass, word)
                         : grant == Grant::open ? pass.enterOpen(stream)
                                                : admit(pass);
-    if (inside) return;
+    if (!inside) continue;
+    if (pass.measured_) pass.turn_ = std::move(turn);
+    return;
   }
 }
 
@@ -270,6 +275,7 @@ void Gate::enter(Pass& pass, Clock came, Clock now) {
 
 void Gate::submitted(Pass& pass) {
   pass.measured_ = false;
+  const std::unique_lock turn = std::move(pass.turn_);
   std::atomic<std::uint32_t>& standby = link_.mailbox().standby;
   if (standby.load(std::memory_order_relaxed) != 0 && standby.exchange(0) != 0) link_.poke();
   const std::lock_guard lock(mutex_);

@@ -156,6 +156,8 @@ class Gate {
 
   std::atomic<int> freeMarkers_{kFreeMarkers};
 
+  std::mutex oneByOne_;  ///< held from await() to submitted(), so that each finds the work of the
+                         ///< others counted; locked before the next two
   std::mutex
       looking_;  ///< held by the gate's thread while it asks the driver; locked before the other
   mutable std::mutex mutex_;  ///< guards all members below
@@ -205,7 +207,11 @@ class Gate::Pass {
     inside_.store(0, std::memory_order_release);
   }
   /// The same, for work that a capture took: it does not run.
-  void leaveUnmeasured() { measured_ = perThread_ = false, leave(); }
+  void leaveUnmeasured() {
+    measured_ = perThread_ = false;
+    turn_ = {};
+    leave();
+  }
   /// Whether the submitted work is measured, and its stream.
   bool measures() const { return measured_; }
   CUstream stream() const { return stream_; }
@@ -252,7 +258,8 @@ class Gate::Pass {
   alignas(64) std::atomic<std::uint32_t> inside_{0};
   bool entered_ = false;
   bool measured_ = false;
-  bool perThread_ = false;  ///< inside for the per-thread default stream
+  std::unique_lock<std::mutex> turn_;  ///< of `oneByOne_`, while `measured_`
+  bool perThread_ = false;             ///< inside for the per-thread default stream
   CUstream stream_ = nullptr;
   std::uint64_t shape_ = 0;
   std::uint64_t begin_ = 0;              ///< when it was let in

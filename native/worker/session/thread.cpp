@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "call_facts.h"
+#include "call_numbers.h"
 #include "wire/wait.h"
 #include "worker_bodies.h"
 
@@ -25,6 +26,13 @@ bool makes(const wire::FrameHeader& header) {
   return header.call <= kCallCount && kCallFacts[header.call].makes;
 }
 
+/// Whether the call may run beside others of its kind: a launch, or the end of an abandoned one.
+bool mayShare(const wire::FrameHeader& header) {
+  using enum CallNumber;
+  const auto call = static_cast<CallNumber>(header.call);
+  return call == cuLaunchKernel || call == cuLaunchKernelEx || call == passTicket;
+}
+
 }  // namespace
 
 void Thread::serve() {
@@ -35,6 +43,7 @@ void Thread::serve() {
     reader_.answers(wantsReply);
     if (!awaitTurn(header)) return;
     ticket_ = header.ticket;
+    shares_ = (header.flags & wire::kFrameShares) != 0;
     ++frames_;
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
@@ -75,9 +84,15 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
             : "the client sent " + name + " with a ticket, though it has no place in the order");
     return false;
   }
-  if (session.turn.await(header.ticket)) return true;
+  const bool shares = (header.flags & wire::kFrameShares) != 0;
+  if (shares && !mayShare(header)) {
+    session.fail("the client shared the ticket of a call that runs alone");
+    return false;
+  }
+  if (session.turn.await(header.ticket, shares)) return true;
   if (!session.turn.stopped())
-    session.fail("the client used ticket " + std::to_string(header.ticket) + " twice");
+    session.fail("the client used ticket " + std::to_string(header.ticket) +
+                 " twice, or out of order");
   return false;
 }
 
@@ -107,7 +122,7 @@ void Thread::leaveTurn(bool submitted) {
     endTraced(submitted);
   if (pass_.measures() && isCaptured(pass_.stream())) pass_.leaveUnmeasured();
   pass_.leave();
-  session.turn.pass(ticket_);
+  session.turn.pass(ticket_, shares_);
   ticket_ = 0;
 }
 
@@ -164,8 +179,8 @@ void Thread::usesCodeAnew(std::uint64_t handle) const {
 
 bool Thread::codeFits() {
   if (!beforeCode_ || !session.held.grew(*beforeCode_) || session.held.settle()) return true;
-  unload(image_);
-  if (!session.held.settle())
+  if (!shares_) unload(image_);  // another launch may use it
+  if (shares_ || !session.held.settle())
     session.fail("the program's code takes more memory than its quota has, and cannot be unloaded");
   return false;
 }

@@ -170,6 +170,7 @@ class Thread {
   Uses::Slot use_;
   wire::FrameHeader frame_{};  ///< the current one
   std::uint64_t ticket_ = 0;
+  bool shares_ = false;            ///< the ticket is shared
   std::uint64_t frames_ = 1;       ///< number of the current frame
   std::uint64_t launchFrame_ = 0;  ///< number of the last frame that launched a kernel
   CUstream launchedInto_ = nullptr;

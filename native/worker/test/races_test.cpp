@@ -59,8 +59,8 @@ class Client {
   }
 
   template <class Encode>
-  Reply send(CallNumber number, std::uint64_t ticket, Encode encode) {
-    publish(number, ticket, wire::kFrameWantsReply, encode);
+  Reply send(CallNumber number, std::uint64_t ticket, std::uint16_t flags, Encode encode) {
+    publish(number, ticket, flags | wire::kFrameWantsReply, encode);
     wire::ReplyHeader header{};
     wire::Decoder reply = channel_->awaitReply(header);
     const auto first = reply.get<std::uint64_t>();
@@ -73,8 +73,8 @@ class Client {
     encode(frame);
     channel_->publish(frame, static_cast<std::uint16_t>(number), flags, ticket);
   }
-  void publish(CallNumber number, std::uint64_t ticket) {
-    publish(number, ticket, 0, [](wire::Encoder&) {});
+  void publish(CallNumber number, std::uint64_t ticket, std::uint16_t flags = 0) {
+    publish(number, ticket, flags, [](wire::Encoder&) {});
   }
 
  private:
@@ -104,6 +104,11 @@ struct Order {
   std::string end() { return session.serve(-1, {}); }
 };
 
+std::string usedTwice(std::uint64_t number) {
+  return "the client used ticket " + std::to_string(number * wire::kTicket) +
+         " twice, or out of order";
+}
+
 // Each call gets a ticket if the specification says that it has none, and none otherwise.
 TEST_CASE("a call with a wrong or missing ticket ends the session") {
   for (std::size_t number = 1; number <= kCallCount; ++number) {
@@ -121,26 +126,49 @@ TEST_CASE("a ticket that is used twice ends the session") {
   for (const std::uint64_t again : {1, 2}) {
     Order test;
     Client client(test.session);
-    client.publish(CallNumber::passTicket, 1);
-    client.publish(CallNumber::passTicket, 2);
-    client.publish(CallNumber::passTicket, again);
-    CHECK(test.end() == "the client used ticket " + std::to_string(again) + " twice");
+    client.publish(CallNumber::passTicket, wire::kTicket);
+    client.publish(CallNumber::passTicket, 2 * wire::kTicket);
+    client.publish(CallNumber::passTicket, again * wire::kTicket);
+    CHECK(test.end() == usedTwice(again));
+  }
+}
+
+TEST_CASE("a shared ticket counts") {
+  Order test;
+  Client client(test.session);
+  client.publish(CallNumber::passTicket, wire::kTicket, wire::kFrameShares);
+  client.publish(CallNumber::passTicket, wire::kTicket);
+  CHECK(test.end() == usedTwice(1));
+}
+
+TEST_CASE("a call that runs alone has no shared ticket") {
+  for (std::size_t number = 1; number <= kCallCount; ++number) {
+    using enum CallNumber;
+    const auto call = static_cast<CallNumber>(number);
+    if (!kCallFacts[number].ordered || call == cuLaunchKernel || call == cuLaunchKernelEx ||
+        call == passTicket)
+      continue;
+    Order test;
+    Client client(test.session);
+    client.publish(call, wire::kTicket, wire::kFrameShares);
+    CHECK(test.end() == "the client shared the ticket of a call that runs alone");
+    CHECK(driverCalls == 0);
   }
 }
 
 TEST_CASE("of two threads with one ticket, one gets its turn, and the session ends") {
   Order test;
   Client one(test.session), two(test.session);
-  one.publish(CallNumber::passTicket, 1);
-  two.publish(CallNumber::passTicket, 1);
-  CHECK(test.end() == "the client used ticket 1 twice");
+  one.publish(CallNumber::passTicket, wire::kTicket);
+  two.publish(CallNumber::passTicket, wire::kTicket);
+  CHECK(test.end() == usedTwice(1));
 }
 
 // It holds up the session's threads only.
 TEST_CASE("a ticket that never comes does not delay the end of the session") {
   Order test;
   Client one(test.session), two(test.session);
-  one.publish(CallNumber::cuCtxSynchronize, 2);
+  one.publish(CallNumber::cuCtxSynchronize, 2 * wire::kTicket);
   two.publish(CallNumber::cuCtxSynchronize, ~std::uint64_t{0});
   const pid_t child = fork();
   if (child == 0) _exit(0);
@@ -344,7 +372,11 @@ class Attacker {
   template <class Encode>
   Reply send(CallNumber number, Encode encode) {
     const bool ordered = kCallFacts[static_cast<int>(number)].ordered;
-    const Reply reply = client_.send(number, ordered ? test_.tickets.take() : 0, encode);
+    const bool shares = number == CallNumber::cuLaunchKernel && random_() % 4 != 0;
+    const std::uint64_t ticket = !ordered ? 0
+                                 : shares ? test_.tickets.takeShared()
+                                          : test_.tickets.take();
+    const Reply reply = client_.send(number, ticket, shares ? wire::kFrameShares : 0, encode);
     const std::lock_guard lock(test_.done);
     if (reply.status == CUDA_SUCCESS) test_.succeeded.insert(number);
     return reply;

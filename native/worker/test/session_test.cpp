@@ -106,11 +106,12 @@ struct Fixture {
   }
 };
 
+/// `ticket`: its number, counted from 1.
 void publish(wire::ClientChannel& channel, CallNumber call, std::uint64_t ticket,
              std::uint64_t argument, std::uint16_t flags) {
   wire::Encoder frame = channel.begin(8);
   frame.put(argument);
-  channel.publish(frame, static_cast<std::uint16_t>(call), flags, ticket);
+  channel.publish(frame, static_cast<std::uint16_t>(call), flags, ticket * wire::kTicket);
 }
 
 TEST_CASE("messages of a client that has exited are read") {

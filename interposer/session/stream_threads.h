@@ -1,0 +1,42 @@
+// Which thread launches into a stream. Launches of one thread are in order by its channel. So
+// threads with streams of their own need no order between their launches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace interposer {
+
+/// Thread-safe. Streams may share a place: then they count as one.
+class StreamThreads {
+ public:
+  /// Whether the thread's launch may take a shared ticket: no other thread has launched into the
+  /// stream since a launch of this one that did not. Otherwise this launch must not, and the next
+  /// one may.
+  bool mayShare(std::uint64_t stream, std::uint64_t thread) {
+    std::atomic<std::uint64_t>& last = place(stream);
+    if (last.load(std::memory_order_seq_cst) == thread) [[likely]]
+      return true;
+    last.store(thread, std::memory_order_seq_cst);
+    return false;
+  }
+  /// Call after the launch has taken a shared ticket. If another thread has come meanwhile, its
+  /// place in the order may be before this launch. So the next launch of any thread takes one anew.
+  void shared(std::uint64_t stream, std::uint64_t thread) {
+    std::atomic<std::uint64_t>& last = place(stream);
+    if (last.load(std::memory_order_seq_cst) != thread) [[unlikely]]
+      last.store(0, std::memory_order_seq_cst);
+  }
+
+ private:
+  static constexpr int kPlacesLog2 = 8;
+  std::atomic<std::uint64_t>& place(std::uint64_t stream) {
+    return last_[stream * 0x9e3779b97f4a7c15u >> (64 - kPlacesLog2)];
+  }
+
+  std::array<std::atomic<std::uint64_t>, std::size_t{1} << kPlacesLog2> last_{};
+};
+
+}  // namespace interposer
