@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <random>
 
 #include "native/simulator/allocations.h"
 #include "native/simulator/device.h"
@@ -24,10 +25,20 @@ struct Description {
   static constexpr std::uint32_t kPool = 0x50464953;
 
   std::uint32_t magic;
-  std::int32_t device;  ///< index among all simulated GPUs
+  std::int32_t device;    ///< index among all simulated GPUs
+  std::uint64_t process;  ///< whose driver is charged for memory
   std::uint64_t size;
   CUmemAllocationProp properties;
 };
+
+/// Of this process. Its number could be that of another one in another namespace.
+std::uint64_t processName() {
+  static const std::uint64_t name = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+  }();
+  return name;
+}
 
 bool describe(int file, std::uint64_t offset, const Description& description) {
   return pwrite(file, &description, sizeof description, static_cast<off_t>(offset)) ==
@@ -64,7 +75,7 @@ CUresult giveDescriptor(int file, void* result) {
 }  // namespace
 
 bool describeFile(const Physical& physical) {
-  Description description{Description::kMemory, physical.device.index, physical.size,
+  Description description{Description::kMemory, physical.device.index, processName(), physical.size,
                           physical.properties};
   description.properties.win32HandleMetaData = nullptr;
   return describe(physical.file, physical.size, description);
@@ -98,9 +109,15 @@ DRIVER_CALL cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
     Device* device = deviceWithIndex(found.device);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     if (auto own = physicalIn(given)) return *handle = addPhysical(std::move(own)), CUDA_SUCCESS;
+    // The last handle of its own memory may have ended; the file kept the memory.
+    const bool charged = found.process == processName();
+    if (charged && !device->charge(found.size)) return CUDA_ERROR_OUT_OF_MEMORY;
     const int file = fcntl(given, F_DUPFD_CLOEXEC, 0);
-    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-    auto physical = std::make_shared<Physical>(*device, found.size, file, false);
+    if (file < 0) {
+      if (charged) device->release(found.size);
+      return CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    auto physical = std::make_shared<Physical>(*device, found.size, file, charged);
     physical->properties = found.properties;
     physical->properties.location.id = device->ordinal;
     *handle = addPhysical(std::move(physical));
@@ -117,7 +134,7 @@ DRIVER_CALL cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool
         handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
       return CUDA_ERROR_INVALID_VALUE;
     const int file = wire::createAnonymousFile("simulated-gpu-pool", MFD_CLOEXEC);
-    if (file >= 0 && !describe(file, 0, {Description::kPool, found->device.index, 0, {}}))
+    if (file >= 0 && !describe(file, 0, {Description::kPool, found->device.index, 0, 0, {}}))
       return close(file), CUDA_ERROR_OPERATING_SYSTEM;
     return giveDescriptor(file, handle_out);
   });

@@ -1,4 +1,6 @@
 // Allocation, copies, memsets, pinned memory, pools and virtual memory management.
+#include <unistd.h>
+
 #include <sys/mman.h>
 
 #include <cstring>
@@ -291,6 +293,32 @@ TEST_CASE("physical memory is mapped to addresses") {
   OK(DRIVER(cuMemUnmap)(range, 4 << 20));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyDtoH_v2)(&seen, range, 4));
   OK(DRIVER(cuMemAddressFree)(range, 8 << 20));
+}
+
+// A descriptor keeps memory whose last handle has ended.
+TEST_CASE("memory that is imported again takes its room on the GPU") {
+  usePrimaryContext();
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const auto free = [] {
+    std::size_t bytes = 0, total = 0;
+    OK(DRIVER(cuMemGetInfo_v2)(&bytes, &total));
+    return bytes;
+  };
+  const std::size_t before = free();
+  CUmemGenericAllocationHandle handle = 0;
+  int file = -1;
+  OK(DRIVER(cuMemCreate)(&handle, 2 << 20, &properties, 0));
+  OK(DRIVER(cuMemExportToShareableHandle)(&file, handle, properties.requestedHandleTypes, 0));
+  OK(DRIVER(cuMemRelease)(handle));
+  const auto descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+  OK(DRIVER(cuMemImportFromShareableHandle)(&handle, descriptor, properties.requestedHandleTypes));
+  close(file);
+  CHECK(free() == before - (2 << 20));
+  OK(DRIVER(cuMemRelease)(handle));
+  CHECK(free() == before);
 }
 
 }  // namespace
