@@ -1,7 +1,6 @@
 // Allocation, copies, memsets, pinned memory, pools and virtual memory management.
-#include <unistd.h>
-
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
