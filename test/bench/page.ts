@@ -50,6 +50,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Each figure is measured natively and through the product in one run, in turns. The median counts.
   Brackets have the least and the greatest ratio of one turn.
 - Processor time is that of the program and its worker together.
+- A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
+  may have one: *first call* of the tenants.
 - The results of a framework program are equal if all digests that repeat natively are equal.
   [Compatibility](compatibility.md) has the programs that are not timed.
 
@@ -57,8 +59,9 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 
 - Each scenario is one run. Those of one date ran on one machine within a quarter of an hour,
   except the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
-- Machines of one kind differ. On another one of 2026-11-27, the same build made 0.977 and 0.979
-  with four of 50 us, 0.885 and 0.912 with four decoders, and 0.944 and 0.950 with two decoders.
+- Machines of one kind differ. On three of 2026-11-27, four of 50 us made 0.970 to 0.979, four
+  decoders 0.885 to 0.912, and two decoders 0.944 to 0.956. On one of them, while its host took away
+  390 ms of processor time a second, four of 50 us made 0.874.
 - Windows are 5 ms, or longer if all tenants pause seldom: 15 ms for two of 50 %, 7.5 ms for four of
   25 %. They are shorter, and end at a pause, if all pause often.
 - The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms.
