@@ -1,9 +1,8 @@
 // Queries of events and streams. Programs poll, so an answer of CUDA_SUCCESS is repeated without
-// the worker while it must still hold, and CUDA_ERROR_NOT_READY for as long as a question takes.
+// the worker while it must still hold. CUDA_ERROR_NOT_READY always comes from the driver.
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
 #include "interposer/session/callback.h"
-#include "interposer/session/unready.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/wait.h"
@@ -11,8 +10,6 @@
 namespace interposer {
 
 namespace {
-
-thread_local Unready unready;
 
 /// Whether the driver would give no other answer for another reason: an error of the context, or a
 /// capture that forbids queries.
@@ -27,19 +24,13 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
     return Session::ready();
   Thread& thread = Thread::current();
   const CUcontext context = thread.context();
-  const std::uint64_t changes = session->changes();
-  if (mayNote && mayRepeat(*session)) {
-    const std::uint64_t now = wire::monotonicNanoseconds();
-    if (unready.holds(context, number(object), changes, now)) return CUDA_ERROR_NOT_READY;
-    if (thread.completed.holds(context, number(object), changes, now)) return CUDA_SUCCESS;
-  }
-  unready.forget();
+  if (mayNote && mayRepeat(*session) &&
+      thread.completed.holds(context, number(object), session->changes(),
+                             wire::monotonicNanoseconds()))
+    return CUDA_SUCCESS;
   const CUresult status = ask(object);
-  const std::uint64_t now = wire::monotonicNanoseconds();
   if (status == CUDA_SUCCESS && mayNote)
-    thread.completed.note(context, number(object), thread.changes, now);
-  if (status == CUDA_ERROR_NOT_READY && mayNote)
-    unready.note(context, number(object), changes, now);
+    thread.completed.note(context, number(object), thread.changes, wire::monotonicNanoseconds());
   return status;
 }
 
