@@ -43,7 +43,6 @@ void Thread::serve() {
     reader_.answers(wantsReply);
     if (!awaitTurn(header)) return;
     ticket_ = header.ticket;
-    shares_ = (header.flags & wire::kFrameShares) != 0;
     ++frames_;
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
@@ -84,12 +83,12 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
             : "the client sent " + name + " with a ticket, though it has no place in the order");
     return false;
   }
-  const bool shares = (header.flags & wire::kFrameShares) != 0;
-  if (shares && !mayShare(header)) {
+  shares_ = (header.flags & wire::kFrameShares) != 0;
+  if (shares_ && !mayShare(header)) {
     session.fail("the client shared the ticket of a call that runs alone");
     return false;
   }
-  if (session.turn.await(header.ticket, shares)) return true;
+  if (session.turn.await(header.ticket, shares_)) return true;
   if (!session.turn.stopped())
     session.fail("the client used ticket " + std::to_string(header.ticket) +
                  " twice, or out of order");
