@@ -100,7 +100,7 @@ def json_lines(text):
 
 
 def machine():
-    name, driver, _ = record.gpu_facts()
+    name, driver = record.gpu_facts()
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     return {
         'gpu': name,

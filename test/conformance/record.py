@@ -221,9 +221,15 @@ def sort_unordered(text, prefix):
 def gpu_facts():
     command = ['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader']
     query = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    gpus = query.stdout.splitlines()
-    name, driver = gpus[0].split(', ')
-    return name, driver, len(gpus)
+    name, driver = query.stdout.splitlines()[0].split(', ')
+    return name, driver
+
+
+def gpu_count():
+    query = subprocess.run(
+        ['nvidia-smi', '--list-gpus'], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return len(re.findall(r'^GPU \d+:', query.stdout, re.MULTILINE))
 
 
 def run_one(build, directory, runtime):
@@ -253,7 +259,7 @@ def run_one(build, directory, runtime):
 
 def recording(build, outcome, facts):
     stdout, stderr, status = outcome
-    name, driver, _ = facts
+    name, driver = facts
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     head = (
         f'program: {build["name"]}\nhash: {build["hash"]}\n'
@@ -267,10 +273,10 @@ def recording(build, outcome, facts):
 
 def record(directory, archive, only):
     everything, failed, runtime = compile_all(directory, only)
-    facts = gpu_facts()
+    facts, gpus = gpu_facts(), gpu_count()
     with tarfile.open(archive, 'w') as tar:
         for build in everything:
-            if build['gpus'] > facts[2]:
+            if build['gpus'] > gpus:
                 print(f'{build["name"]}: skipped, it needs {build["gpus"]} GPUs', file=sys.stderr)
                 continue
             try:
