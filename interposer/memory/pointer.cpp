@@ -23,6 +23,13 @@ CUresult ask(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return reply.ok() ? CUDA_SUCCESS : CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
+/// Whether the address is certainly of memory that lives. Triton asks for the device pointer of
+/// each argument before each launch.
+bool isDeviceMemory(CUdeviceptr address) {
+  const Session* session = Session::current();
+  return !session->faulted() && session->deviceRanges.contains(address, 1);
+}
+
 /// cuPointerGetAttributes returns empty values where the query of a single attribute fails
 /// (recorded). For memory that CUDA does not know, `unknown` is the address itself.
 void describeMissing(void* data, CUpointer_attribute attribute, CUdeviceptr unknown) {
@@ -47,6 +54,8 @@ void describeMissing(void* data, CUpointer_attribute attribute, CUdeviceptr unkn
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && isDeviceMemory(ptr))
+    return std::memcpy(data, &ptr, sizeof ptr), CUDA_SUCCESS;
   return ask(data, attribute, ptr);
 }
 

@@ -1,10 +1,23 @@
 // Cost of launches, synchronization, events and small allocations.
+#include <cuda.h>
+
 #include "measure.h"
 
 __global__ void nothing() {}
 __global__ void run(long long cycles) {
   const long long begin = clock64();
   while (clock64() - begin < cycles) continue;
+}
+
+static void allocate(const char* name, std::size_t bytes, int times) {
+  const double allocation = best(5, [&] {
+    for (int i = 0; i < times; ++i) {
+      void* p = nullptr;
+      CHECK(cudaMalloc(&p, bytes));
+      CHECK(cudaFree(p));
+    }
+  });
+  report(name, allocation / times * 1e6, "us");
 }
 
 int main() {
@@ -38,14 +51,22 @@ int main() {
   });
   report("launch and synchronize", pair / 2000 * 1e6, "us");
 
-  const double allocation = best(5, [&] {
-    for (int i = 0; i < 200; ++i) {
-      void* p = nullptr;
-      CHECK(cudaMalloc(&p, 1 << 20));
-      CHECK(cudaFree(p));
-    }
+  allocate("cuMemAlloc and cuMemFree of 4 KiB", 4 << 10, 200);
+  allocate("cuMemAlloc and cuMemFree of 1 MiB", 1 << 20, 200);
+  allocate("cuMemAlloc and cuMemFree of 1 GiB", 1 << 30, 20);
+
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 1 << 20));
+  const auto attribute =
+      driverFunction<decltype(&cuPointerGetAttribute)>("cuPointerGetAttribute", 4000);
+  CUdeviceptr pointer = 0;
+  const double asking = best(20, [&] {
+    for (int i = 0; i < 500; ++i)
+      attribute(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                reinterpret_cast<CUdeviceptr>(memory));
   });
-  report("cuMemAlloc and cuMemFree of 1 MiB", allocation / 200 * 1e6, "us");
+  report("device pointer of an address", asking / 500 * 1e6, "us");
+  CHECK(cudaFree(memory));
 
   double recording = 1e9;
   for (int round = 0; round < 20; ++round) {
