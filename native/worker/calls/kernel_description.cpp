@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "native/worker/session/own_question.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -28,6 +29,7 @@ struct Parameters {
 /// context.
 template <class Ask>
 Parameters parametersOf(Ask ask) {
+  const OwnQuestion quiet;
   Parameters parameters;
   size_t offset = 0;
   size_t size = 0;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "native/worker/reports/memory_size.h"
+#include "native/worker/session/own_question.h"
 
 namespace worker {
 
@@ -59,7 +60,7 @@ namespace {
 
 /// Called by the driver on the thread whose call failed.
 void forward(void* session, CUlogLevel, char* message, size_t length) {
-  static_cast<Session*>(session)->output.log({message, length});
+  if (!OwnQuestion::isAsked()) static_cast<Session*>(session)->output.log({message, length});
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 // thread does not stop another.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
@@ -511,6 +514,66 @@ TEST_CASE("memory that the driver takes at the first use of code is charged") {
     CHECK(taking::taken.empty());
   }
   taking::bytes = 0;
+}
+
+/// Frame of a find. `name`: at most 7 characters.
+CUresult findFunction(Fixture& test, std::uint64_t module, const char* name) {
+  std::array<char, 8> text{};
+  std::strncpy(text.data(), name, text.size() - 1);
+  return test.call(CallNumber::cuModuleGetFunction, module, std::strlen(name) + 1, text);
+}
+
+/// A driver that logs an error when it is asked for a parameter that does not exist.
+namespace complaining {
+
+worker::Driver real{};
+CUlogsCallback log = nullptr;
+void* logData = nullptr;
+
+CUresult cuLogsRegisterCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle*) {
+  log = callback, logData = data;
+  return CUDA_SUCCESS;
+}
+void complain() {
+  char sentence[] = "complaint";
+  log(logData, CU_LOG_LEVEL_ERROR, sentence, sizeof sentence - 1);
+}
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* size) {
+  const CUresult status = real.cuFuncGetParamInfo(function, index, offset, size);
+  if (status != CUDA_SUCCESS) complain();
+  return status;
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  const CUresult status = real.cuModuleGetFunction(function, module, name);
+  if (status != CUDA_SUCCESS) complain();
+  return status;
+}
+
+}  // namespace complaining
+
+TEST_CASE("the program's log has the errors of its own calls alone") {
+  Fixture test;
+  worker::Driver& driver = test.session.driver;
+  complaining::real = driver;
+  driver.cuLogsRegisterCallback = complaining::cuLogsRegisterCallback;
+  driver.cuFuncGetParamInfo = complaining::cuFuncGetParamInfo;
+  driver.cuModuleGetFunction = complaining::cuModuleGetFunction;
+  test.session.forwardDriverLog();
+  const std::string text(kKernel, sizeof kKernel);
+  CHECK(loadImage(test, CallNumber::cuModuleLoadDataEx, {text}) == CUDA_SUCCESS);
+  const std::uint64_t module = test.answer;
+  const auto logged = [&](const char* name, CUresult expected) {
+    const int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    test.output.setWake(wake);
+    CHECK(findFunction(test, module, name) == expected);
+    eventfd_t texts = 0;
+    const bool any = eventfd_read(wake, &texts) == 0;
+    test.output.setWake(-1);
+    close(wake);
+    return any;
+  };
+  CHECK(!logged("k", CUDA_SUCCESS));
+  CHECK(logged("none", CUDA_ERROR_NOT_FOUND));
 }
 
 // The driver would write them among the host's files.
