@@ -284,6 +284,7 @@ DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* 
   });
 }
 
+/// Memory of cuMemAlloc has no access of its own (recorded).
 DRIVER_CALL cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                            CUdeviceptr ptr) {
   return inDriver([&]() -> CUresult {
@@ -291,10 +292,11 @@ DRIVER_CALL cuMemGetAccess(unsigned long long* flags, const CUmemLocation* locat
       return CUDA_ERROR_INVALID_VALUE;
     const Device* device = findDevice(location->id);
     const auto found = Allocations::all().find(ptr);
-    if (device == nullptr || !found || found->kind != MemoryKind::mapped)
+    if (device == nullptr || !found ||
+        (found->kind != MemoryKind::mapped && found->kind != MemoryKind::device))
       return CUDA_ERROR_INVALID_VALUE;
-    *flags = found->access.contains(device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const bool accessible = found->kind == MemoryKind::mapped && found->access.contains(device);
+    *flags = accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
   });
 }
