@@ -9,8 +9,9 @@
 namespace simulator {
 namespace {
 
-constexpr std::size_t kStaged =
-    64 << 10;  ///< a pageable source up to this size is copied at once, so the call need not wait
+/// Copies up to this size take less time than waking the stream's thread. A pageable source is then
+/// copied at once, so the call need not wait.
+constexpr std::size_t kShort = 64 << 10;
 
 bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
 
@@ -27,7 +28,10 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
   if (node) return *node;
   const bool fromPageable = !known(copy.source), toPageable = !known(copy.destination);
   const std::size_t bytes = sourceExtent(copy);
-  if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {
+  const auto work = [copy] { run(copy); };
+  const bool isShort = !synchronous && bytes <= kShort;
+  if (isShort && !toPageable && stream.performNow(work)) return CUDA_SUCCESS;
+  if (isShort && fromPageable && !toPageable) {
     const auto* source = reinterpret_cast<const std::byte*>(copy.source);
     stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] {
       Copy later = copy;
@@ -40,7 +44,6 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
     const auto found = Allocations::all().find(address);
     return !found || found->host();
   };
-  const auto work = [copy] { run(copy); };
   if (fromPageable || toPageable ||
       (synchronous && (host(copy.source) || host(copy.destination)))) {
     stream.perform(work);

@@ -64,6 +64,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Executes `work` in stream order and returns when it has ended. Runs on the caller's thread if
   /// nothing precedes it.
   void perform(std::function<void()> work);
+  /// Executes short `work` on the caller's thread if nothing precedes it; else returns false, and
+  /// the work must be submitted. Waking the stream's thread would take longer than the work.
+  bool performNow(const std::function<void()>& work);
   /// Whether all submitted operations have ended; for the legacy stream, also those of the streams
   /// that it waits for.
   bool idle();

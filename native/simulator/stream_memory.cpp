@@ -1,4 +1,6 @@
 // Calls that write words of memory, or wait for their values, in stream order.
+#include <algorithm>
+
 #include "native/simulator/driver_call.h"
 #include "native/simulator/memory_operations.h"
 #include "native/simulator/stream_capture.h"
@@ -6,6 +8,13 @@
 using namespace simulator;
 
 namespace {
+
+bool waits(const MemoryOperations& operations) {
+  return std::any_of(operations.begin(), operations.end(), [](const auto& one) {
+    return one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+           one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  });
+}
 
 CUresult submit(CUstream hStream, MemoryOperations operations) {
   return onStream(hStream, [&](Context& context, Stream& stream) -> CUresult {
@@ -16,7 +25,9 @@ CUresult submit(CUstream hStream, MemoryOperations operations) {
       return CUDA_SUCCESS;
     });
     if (node) return *node;
-    stream.submit([operations = std::move(operations)] { run(operations); });
+    const bool mayWait = waits(operations);
+    const auto work = [operations = std::move(operations)] { run(operations); };
+    if (mayWait || !stream.performNow(work)) stream.submit(work);
     return CUDA_SUCCESS;
   });
 }

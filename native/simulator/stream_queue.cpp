@@ -98,18 +98,21 @@ std::shared_ptr<Completion> Stream::submit(Operation operation) {
   return completion;
 }
 
-void Stream::perform(std::function<void()> work) {
+bool Stream::performNow(const std::function<void()>& work) {
   std::shared_ptr<Completion> completion;
   {
     const std::lock_guard order(context.submission);
-    if (nothingPending() && predecessors().empty()) {
-      completion = std::make_shared<Completion>();
-      last_ = performed_ = completion;
-    }
+    if (!nothingPending() || !predecessors().empty()) return false;
+    completion = std::make_shared<Completion>();
+    last_ = performed_ = completion;
   }
-  if (completion == nullptr) return submit(std::move(work))->wait();
   if (fault() == CUDA_SUCCESS) work();
   completion->finish();
+  return true;
+}
+
+void Stream::perform(std::function<void()> work) {
+  if (!performNow(work)) submit(std::move(work))->wait();
 }
 
 std::shared_ptr<Completion> Stream::submit(std::function<void()> run) {
