@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "wire/decoder.h"
 #include "wire/encoder.h"
@@ -101,6 +102,9 @@ class WorkerChannel {
   /// reply. A payload that does not fit is omitted, and the client's decoder fails.
   Encoder replyEncoder();
   void reply(const Encoder& encoder, std::int32_t status, std::uint64_t text);
+
+  /// The pages in which the replies lie. Requests do not.
+  std::span<std::byte> replyMemory();
 
   /// Stores the error of a call that does not wait. The first one stays until the client takes it.
   void deferError(std::int32_t status);

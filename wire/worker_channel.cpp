@@ -125,6 +125,10 @@ void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint
   wakeIfAsleep(memory_->clientSeat);
 }
 
+std::span<std::byte> WorkerChannel::replyMemory() {
+  return {reinterpret_cast<std::byte*>(memory_), offsetof(ChannelMemory, ring)};
+}
+
 void WorkerChannel::deferError(std::int32_t status) {
   barrier::setFirst(memory_->deferredError, status);
 }

@@ -33,15 +33,13 @@ CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
   return status;
 }
 
-/// After a launch, waits for a word that the GPU writes, which is faster than the driver's call.
-/// Not if the code may print: only cuStreamSynchronize guarantees that the output has arrived.
+/// After a launch or a small copy, waits for a word that the GPU writes, which is faster than the
+/// driver's call.
 CUresult cuStreamSynchronize(Thread& thread, CUstream hStream) {
-  const bool quick = thread.justLaunched(hStream) && !thread.session.codeMayPrint &&
-                     !thread.session.captures.any() &&
-                     thread.completion.follow(hStream, thread.session.contexts.endings());
+  const bool followed = thread.followsWork(hStream);
   thread.passTicket(hStream);
-  return quick && thread.completion.await() ? CUDA_SUCCESS
-                                            : thread.driver.cuStreamSynchronize(hStream);
+  return followed && thread.completion.await() ? CUDA_SUCCESS
+                                               : thread.driver.cuStreamSynchronize(hStream);
 }
 
 CUresult cuStreamGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

@@ -107,6 +107,20 @@ void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply,
   }
 }
 
+void Thread::noteCopy(CUstream stream) {
+  noteLaunch(stream);
+  copyFrame_ = frames_;
+  if (std::exchange(awaitsCopies_, false) && follow(stream)) wordTicket_ = ticket_;
+}
+
+/// If no ticket lies between the copy and this frame, no thread has given the stream more work.
+bool Thread::followsWork(CUstream stream) {
+  if (launchFrame_ + 1 != frames_ || launchedInto_ != stream) return false;
+  awaitsCopies_ = copyFrame_ + 1 == frames_;
+  if (awaitsCopies_ && wordTicket_ + wire::kTicket == ticket_) return mayFollow();
+  return follow(stream);
+}
+
 void Thread::passTicket(const void* used) {
   CUcontext context = nullptr;
   driver.cuCtxGetCurrent(&context);

@@ -16,6 +16,7 @@
 #include "handle_kinds.h"
 #include "native/worker/gate/gate.h"
 #include "native/worker/session/completion_word.h"
+#include "native/worker/session/registered_reply.h"
 #include "native/worker/session/session.h"
 #include "wire/channel.h"
 #include "wire/copy.h"
@@ -33,6 +34,7 @@ class Thread {
         driver(owner.driver),
         completion(owner.driver),
         channel_(std::move(channel)),
+        registeredReply_(owner.driver, channel_),
         pass_(owner.gate),
         use_(owner.uses),
         reader_(owner.readers, channel_.get()) {}
@@ -41,12 +43,26 @@ class Thread {
   const Driver& driver;
   CompletionWord completion;
 
+  /// Whether the worker may wait for the completion word. Not if the code may print: only the
+  /// driver's waiting calls guarantee that the output has arrived.
+  bool mayFollow() const { return !session.codeMayPrint && !session.captures.any(); }
+  /// Lets the GPU write the word behind all work of the stream.
+  bool follow(CUstream stream) {
+    return mayFollow() && completion.follow(stream, session.contexts.endings());
+  }
+  /// Whether the GPU may write a small copy to the reply itself, to be followed by the word.
+  bool mayWriteReply() {
+    return mayFollow() && registeredReply_.prepare(session.contexts.endings());
+  }
+
   /// Records that the current frame launched a kernel into this stream.
   void noteLaunch(CUstream stream) { launchedInto_ = stream, launchFrame_ = frames_; }
-  /// Whether the previous frame launched a kernel into the stream.
-  bool justLaunched(CUstream stream) const {
-    return launchFrame_ + 1 == frames_ && launchedInto_ == stream;
-  }
+  /// The same for a small copy that the client does not wait for. If it waited right behind the
+  /// last one, the word follows at once.
+  void noteCopy(CUstream stream);
+  /// Lets the GPU write the word if the previous frame gave the stream work; returns whether it
+  /// does.
+  bool followsWork(CUstream stream);
 
   /// Dispatches one frame, then charges the memory of code that it loaded.
   CUresult execute(const wire::FrameHeader& header, wire::Decoder& payload, wire::Encoder& reply);
@@ -166,6 +182,7 @@ class Thread {
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
   std::unique_ptr<wire::WorkerChannel> channel_;
+  RegisteredReply registeredReply_;
   Gate::Pass pass_;
   Uses::Slot use_;
   wire::FrameHeader frame_{};  ///< the current one
@@ -174,6 +191,9 @@ class Thread {
   std::uint64_t frames_ = 1;       ///< number of the current frame
   std::uint64_t launchFrame_ = 0;  ///< number of the last frame that launched a kernel
   CUstream launchedInto_ = nullptr;
+  std::uint64_t copyFrame_ = 0;   ///< number of the last frame that noteCopy() recorded
+  std::uint64_t wordTicket_ = 0;  ///< of the copy that the completion word followed
+  bool awaitsCopies_ = false;     ///< the client waited right behind the last such copy
   unsigned roundTrips_ = 0;
   bool traced_ = false;  ///< the frame has begun `work_`
   Timeline::Work work_;

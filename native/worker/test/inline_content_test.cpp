@@ -127,3 +127,24 @@ TEST_CASE("copies in turn check what other copies check") {
   CHECK(refused.status == CUDA_ERROR_INVALID_VALUE);
   CHECK(test.frames.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
 }
+
+TEST_CASE("copies that are enqueued, waited for and copied back keep their bytes") {
+  Fixture test;
+  const auto memory = test.frames.call(CallNumber::cuMemAlloc_v2, std::uint64_t{4096});
+  const auto stream = test.frames.call(CallNumber::cuStreamCreate, 1u);
+  REQUIRE(memory.status == CUDA_SUCCESS);
+  REQUIRE(stream.status == CUDA_SUCCESS);
+  for (int round = 0; round < 200; ++round) {
+    const std::string text = std::to_string(10'000'000 + round);
+    const std::uint64_t of = round % 3 == 0 ? stream.handle : 0;
+    const auto wait = round % 2 == 0 ? wire::kCopyEndsInTurn : wire::kCopyEnds;
+    CHECK(copyIn(test, memory.handle, text, wire::kCopyEnqueued, of).status == CUDA_SUCCESS);
+    if (round % 4 != 1)
+      CHECK(test.frames.call(CallNumber::cuStreamSynchronize, of).status == CUDA_SUCCESS);
+    const auto back = copyOut(test, memory.handle, wait, of);
+    CHECK(back.status == CUDA_SUCCESS);
+    CHECK(back.second == wordOf(text.c_str()));
+  }
+  CHECK(copyOut(test, 0x550000000000, wire::kCopyEnds, 0).status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.frames.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
+}

@@ -1,0 +1,38 @@
+#include "native/worker/session/registered_reply.h"
+
+namespace worker {
+
+namespace {
+
+/// A registration takes 0.2 ms, as long as it saves in 100 copies (H200, driver 580).
+constexpr unsigned kCopiesBefore = 64;
+
+}  // namespace
+
+RegisteredReply::~RegisteredReply() {
+  if (!unregister()) (void)channel_.release();
+}
+
+bool RegisteredReply::prepare(unsigned contextsEnded) {
+  if (registered_ && contextsEnded == contextsEnded_) [[likely]]
+    return true;
+  unregister();  // the context that registered it may still exist
+  // A thread without a channel has its replies elsewhere.
+  if (refused_ || channel_ == nullptr || ++copies_ < kCopiesBefore) return false;
+  const auto memory = channel_->replyMemory();
+  registered_ = driver_.cuMemHostRegister_v2(
+                    memory.data(), memory.size(),
+                    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) == CUDA_SUCCESS;
+  refused_ = !registered_;
+  contextsEnded_ = contextsEnded;
+  return registered_;
+}
+
+bool RegisteredReply::unregister() {
+  if (!registered_) return true;
+  registered_ = false;
+  copies_ = 0;
+  return driver_.cuMemHostUnregister(channel_->replyMemory().data()) == CUDA_SUCCESS;
+}
+
+}  // namespace worker
