@@ -330,8 +330,24 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   return CUDA_SUCCESS;
 }
 
+/// If at most copies with the legacy default stream are under way, waits for that stream, which the
+/// worker does faster.
+CUresult cuCtxSynchronize() {
+  Thread& thread = Thread::current();
+  const Session* session = Session::current();
+  const std::uint64_t changes = session != nullptr ? session->changes() : 0;
+  if (session == nullptr || session->capturing() ||
+      thread.completed.load(thread.context(), changes) != Completed::kIdle)
+    return remote::cuCtxSynchronize();
+  const CUresult status = remote::cuStreamSynchronize(nullptr);
+  // Another thread may have submitted work meanwhile.
+  if (status == CUDA_SUCCESS && thread.changes == changes + wire::kTicket)
+    thread.completed.noteLoad(thread.context(), thread.changes, Completed::kIdle);
+  return status;
+}
+
 CUresult cuCtxSynchronize_v2(CUcontext ctx) {
-  if (ctx == nullptr || ctx == Thread::current().context()) return remote::cuCtxSynchronize();
+  if (ctx == nullptr || ctx == Thread::current().context()) return interposer::cuCtxSynchronize();
   if (const CUresult status = interposer::cuCtxPushCurrent_v2(ctx); status != CUDA_SUCCESS)
     return status;
   const CUresult status = remote::cuCtxSynchronize();

@@ -46,21 +46,21 @@ bool isHidden(CUdeviceptr address, std::size_t bytes) {
 }
 
 /// A small copy from pageable memory: its bytes are read now and travel in the frame. A copy that
-/// the program waits for returns without a reply if nothing else runs in the context, so that
-/// nobody can notice. Natively, too, it may return before the bytes have reached the device.
+/// the program waits for is only enqueued if nothing else runs in the context, so that nobody can
+/// notice. Natively, too, it returns before the bytes have reached the device.
 CUresult copyInlineHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
                         CUstream stream, bool synchronise) {
   Call call;
   if (!call.begin(CallNumber::cuMemcpyHtoDAsync_v2, sizeof(wire::CopyFrame) + 16 + bytes, kOrdered))
     return call.status();
   const Completed::Load load = synchronise ? loadBefore(stream) : Completed::kBusy;
-  const auto wait = load != Completed::kBusy ? wire::kCopyEndsInTurn
-                    : synchronise            ? wire::kCopyEnds
-                                             : wire::kCopyEnqueued;
-  call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), wait, 0});
-  call.encoder().putBytes(source, bytes);
   const bool goesOn = synchronise ? load == Completed::kIdle && isHidden(destination, bytes)
                                   : isAllocated(destination, bytes);
+  const auto wait = !synchronise || goesOn     ? wire::kCopyEnqueued
+                    : load != Completed::kBusy ? wire::kCopyEndsInTurn
+                                               : wire::kCopyEnds;
+  call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), wait, 0});
+  call.encoder().putBytes(source, bytes);
   wire::Decoder reply;
   const CUresult status = goesOn ? call.enqueue() : call.wait(reply);
   if (status == CUDA_SUCCESS && synchronise) noteEnded(stream, load);

@@ -31,8 +31,8 @@ class Completed {
            now < answer.until;
   }
 
-  /// What runs besides copies of a kind that the worker ends before the session's next ordered
-  /// call: kQuiet: nothing that the legacy default stream waits for; kIdle: nothing in the context.
+  /// What runs besides copies with the legacy default stream that take no longer than their calls:
+  /// kQuiet: nothing that this stream waits for; kIdle: nothing in the context.
   enum Load { kBusy, kQuiet, kIdle };
 
   void noteLoad(CUcontext context, std::uint64_t changes, Load load) {
