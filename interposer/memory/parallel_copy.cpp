@@ -16,7 +16,6 @@ namespace interposer {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{512} << 10;
-constexpr std::size_t kWorthSharing = std::size_t{2} << 20;
 constexpr unsigned kMaxHelpers = 3;
 
 /// One copy, divided into pieces that idle threads take.
@@ -100,7 +99,7 @@ class Pool {
 }  // namespace
 
 void parallelCopy(void* destination, const void* source, std::size_t bytes) {
-  if (bytes < kWorthSharing || Pool::instance().helpers() == 0) {
+  if (bytes < kSharedCopyBytes || Pool::instance().helpers() == 0) {
     std::memcpy(destination, source, bytes);
     return;
   }

@@ -13,7 +13,23 @@ namespace interposer {
 
 namespace {
 
+/// A chunk is filled in portions: the first is on its way while the next is copied. Larger copies
+/// have several chunks under way.
+constexpr std::size_t kPortionBytes = std::size_t{256} << 10;
+
 std::size_t nextPiece(std::size_t left) { return nextOf(left, kChunkBytes, 1); }
+
+/// Copies the source to the chunk, and the chunk to the device.
+CUresult copyThrough(const Chunk& chunk, CUdeviceptr destination, const std::byte* source,
+                     std::size_t bytes, std::size_t atOnce, CUstream stream) {
+  CUresult status = CUDA_SUCCESS;
+  for (std::size_t at = 0, portion = 0; at < bytes && status == CUDA_SUCCESS; at += portion) {
+    portion = nextOf(bytes - at, atOnce, 1);
+    parallelCopy(chunk.memory + at, source + at, portion);
+    status = copyPinnedHtoD(destination + at, chunk.memory + at, portion, stream, false);
+  }
+  return status;
+}
 
 CUresult wait(CUstream stream, bool synchronise) {
   return synchronise ? remote::cuStreamSynchronize(stream) : CUDA_SUCCESS;
@@ -27,16 +43,20 @@ CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t byte
   CUresult status = CUDA_SUCCESS;
   const auto staging = Staging::ofContext(status);
   if (staging == nullptr) return status;
-  const Waiting waiting(!Session::current()->deviceRanges.contains(destination, bytes));
+  const bool known = isAllocated(destination, bytes);
+  const Waiting waiting(!known);
+  // Where the driver may refuse, it refuses the whole.
+  const std::size_t atOnce = known && bytes < kSharedCopyBytes ? kPortionBytes : kChunkBytes;
   for (std::size_t at = 0, piece = 0; at < bytes; at += piece) {
     piece = nextPiece(bytes - at);
     Chunk chunk;
     if (status = staging->take(chunk); status != CUDA_SUCCESS) return status;
-    parallelCopy(chunk.memory, static_cast<const std::byte*>(source) + at, piece);
-    if (status = copyPinnedHtoD(destination + at, chunk.memory, piece, stream, false);
-        status != CUDA_SUCCESS)
-      return staging->release(chunk), status;
-    if (status = staging->submit(chunk, stream); status != CUDA_SUCCESS) return status;
+    status = copyThrough(chunk, destination + at, static_cast<const std::byte*>(source) + at, piece,
+                         atOnce, stream);
+    // After an error too: a part may be under way. It may be the error of an earlier call.
+    const CUresult submitted = staging->submit(chunk, stream);
+    if (status == CUDA_SUCCESS) status = submitted;
+    if (status != CUDA_SUCCESS) return status;
   }
   return wait(stream, synchronise);
 }
