@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "native/worker/driver/kernel_calls.h"
 #include "native/worker/gpus/nvml.h"
+#include "wire/wait.h"
 
 namespace worker {
 
@@ -95,16 +97,29 @@ bool HeldMemory::firstUse(std::uint64_t image) {
   return used_.emplace(image, context).second;
 }
 
-HeldMemory::Reading HeldMemory::read() const {
-  Reading reading;
+/// The question itself calls the kernel, so the counter is read behind it.
+std::uint64_t HeldMemory::freeOf(CUdevice device) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t now = wire::monotonicNanoseconds();
+  if (kernelCallsCounted && latest_.device == device && latest_.calls == kernelCalls &&
+      now - latest_.when < kFreshNanoseconds)
+    return latest_.free;
   size_t total = 0;
   size_t free = 0;
-  if (driver_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) reading.free = free;
-  reading.charged = quota_.own();
-  return reading;
+  if (driver_.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS) return 0;
+  latest_ = {.device = device, .free = free, .calls = kernelCalls, .when = now};
+  return free;
 }
 
-bool HeldMemory::grew(const Reading& before) const {
+HeldMemory::Reading HeldMemory::read() {
+  CUdevice device = -1;
+  if (driver_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return {.charged = quota_.own()};
+  const std::uint64_t free = freeOf(device);
+  return {.free = free, .charged = quota_.own(), .calls = kernelCalls};
+}
+
+bool HeldMemory::grew(const Reading& before) {
+  if (kernelCallsCounted && kernelCalls == before.calls) return false;
   const Reading after = read();
   return before.free > after.free &&
          before.free - after.free > std::max(after.charged, before.charged) - before.charged;

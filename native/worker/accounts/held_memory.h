@@ -34,15 +34,17 @@ class HeldMemory {
   /// context.
   bool firstUse(std::uint64_t image);
 
-  /// Free memory of the GPU, and charges. Cheap; covers all processes of the GPU.
+  /// Free memory of the current GPU, which all its processes share, and charges.
   struct Reading {
     std::uint64_t free = 0;
     std::uint64_t charged = 0;
+    std::uint64_t calls = 0;  ///< kernelCalls
   };
-  Reading read() const;
+  /// Cheap if the driver has not called the kernel since the last reading, at most 1 ms ago.
+  Reading read();
   /// Whether more memory was taken since `before` than was charged. Then settle() finds out by
   /// whom.
-  bool grew(const Reading& before) const;
+  bool grew(const Reading& before);
 
   /// Charges what this process holds beyond its charges, or refunds what it does not hold any more.
   /// False when the quota has no room: the bytes are not charged then.
@@ -51,7 +53,19 @@ class HeldMemory {
   void imageEnded();
 
  private:
+  /// Age of a reading beyond which other processes may have changed too much. To read takes 5 us
+  /// (H200, 2026-11-27).
+  static constexpr std::uint64_t kFreshNanoseconds = 1'000'000;
+
+  /// The last reading of free memory.
+  struct Latest {
+    CUdevice device = -1;
+    std::uint64_t free = 0;
+    std::uint64_t calls = 0;
+    std::uint64_t when = 0;
+  };
   std::uint64_t provided() const;
+  std::uint64_t freeOf(CUdevice device);
 
   const Driver& driver_;
   Quota& quota_;
@@ -59,6 +73,7 @@ class HeldMemory {
   std::map<CUcontext, std::uint64_t> contexts_;  ///< bytes that each holds without a charge
   std::set<std::pair<std::uint64_t, CUcontext>> used_;
   std::uint64_t charged_ = 0;  ///< by settle()
+  Latest latest_;
 };
 
 }  // namespace worker

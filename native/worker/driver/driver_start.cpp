@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "native/worker/driver/devices.h"
+#include "native/worker/driver/kernel_calls.h"
 
 namespace worker {
 
@@ -33,7 +34,9 @@ bool open(const std::string& path, Driver& driver, DriverStart& start) {
 }
 
 bool initialise(const std::string& path, const Driver& driver, DriverStart& start) {
+  const std::uint64_t calls = kernelCalls;
   const CUresult status = driver.cuInit(0);
+  kernelCallsCounted = kernelCalls != calls;
   start.hidden = status == CUDA_ERROR_NO_DEVICE;
   return status == CUDA_SUCCESS ||
          fail(start, status,

@@ -1,11 +1,13 @@
 // Disables heterogeneous memory management (HMM), which would let kernels write all memory of this
 // process. NVIDIA's driver opens the UVM device with ioctl and finds this function before the C
-// library's. It sets the flag that disables HMM when the driver initialises UVM.
+// library's. It sets the flag that disables HMM when the driver initialises UVM, and counts calls.
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
+
+#include "native/worker/driver/kernel_calls.h"
 
 namespace {
 
@@ -27,5 +29,6 @@ extern "C" __attribute__((visibility("default"))) int ioctl(int file, unsigned l
   va_end(arguments);
   if (request == kUvmInitialize && argument != nullptr)
     static_cast<UvmInitialize*>(argument)->flags |= kDisableHmm;
+  worker::kernelCalls.fetch_add(1, std::memory_order_relaxed);
   return static_cast<int>(syscall(SYS_ioctl, file, request, argument));
 }

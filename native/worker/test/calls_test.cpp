@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "call_numbers.h"
+#include "native/worker/driver/kernel_calls.h"
 #include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
 #include "test/unit/program.h"
@@ -415,8 +416,10 @@ worker::Driver real{};
 std::uint64_t bytes = 0;
 std::vector<CUdeviceptr> taken;
 const Neighbour* neighbour = nullptr;
+bool callsKernel = false;  ///< as kernel_calls.h counts
 
 void take() {
+  worker::kernelCalls += callsKernel;
   CUdeviceptr memory = 0;
   if (bytes > 0 && real.cuMemAlloc_v2(&memory, bytes) == CUDA_SUCCESS) taken.push_back(memory);
   if (neighbour != nullptr) neighbour->step();
@@ -431,6 +434,10 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   take();
   return real.cuModuleLoadDataEx(module, image, count, options, values);
 }
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  take();
+  return real.cuModuleGetFunction(function, module, name);
+}
 CUresult cuModuleUnload(CUmodule module) { return giveBack(), real.cuModuleUnload(module); }
 CUresult cuLibraryUnload(CUlibrary library) { return giveBack(), real.cuLibraryUnload(library); }
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
@@ -441,6 +448,7 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
 void stepInto(worker::Driver& driver) {
   real = driver;
   driver.cuModuleLoadDataEx = cuModuleLoadDataEx;
+  driver.cuModuleGetFunction = cuModuleGetFunction;
   driver.cuModuleUnload = cuModuleUnload;
   driver.cuLibraryUnload = cuLibraryUnload;
   driver.cuKernelGetFunction = cuKernelGetFunction;
@@ -521,6 +529,25 @@ CUresult findFunction(Fixture& test, std::uint64_t module, const char* name) {
   std::array<char, 8> text{};
   std::strncpy(text.data(), name, text.size() - 1);
   return test.call(CallNumber::cuModuleGetFunction, module, std::strlen(name) + 1, text);
+}
+
+// The comparison takes longer than to find a function.
+TEST_CASE("memory is not compared when the driver has not called the kernel") {
+  Fixture test;
+  taking::stepInto(test.session.driver);
+  constexpr std::uint64_t kMargin = worker::HeldMemory::kMargin;
+  worker::kernelCallsCounted = true;
+  taking::bytes = 48 * kMiB;
+  const std::string text(kKernel, sizeof kKernel);
+  CHECK(loadImage(test, CallNumber::cuModuleLoadDataEx, {text}) == CUDA_SUCCESS);
+  const std::uint64_t module = test.answer;
+  CHECK(test.quota.used() == 0);
+  taking::callsKernel = true;
+  CHECK(findFunction(test, module, "k") == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 96 * kMiB - kMargin);
+  taking::callsKernel = worker::kernelCallsCounted = false;
+  while (!taking::taken.empty()) taking::giveBack();
+  taking::bytes = 0;
 }
 
 /// A driver that logs an error when it is asked for a parameter that does not exist.
