@@ -50,7 +50,6 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Each figure is measured natively and through the product in one run, in turns. The median counts.
   Brackets have the least and the greatest ratio of one turn.
 - Processor time is that of the program and its worker together.
-- *event query, work under way* is of another run and machine of the same day.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
 - The results of a framework program are equal if all digests that repeat natively are equal.
