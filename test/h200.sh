@@ -36,8 +36,10 @@ record() {
   [ -f "$OUT/recordings.tar" ] && tar -xf "$OUT/recordings.tar" -C test/conformance/recordings
 }
 conformance() {
-  step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" \
+  step conformance 400 node test/dist/conformance/main.js --build "$BUILD/conformance" \
     --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"
+  step synchronous 300 node test/dist/conformance/main.js --build "$BUILD/conformance" \
+    --modes real,simulated --synchronous --jobs 6
 }
 # kube-apiserver is too large for the archive. `container --show PATH` if python3 is in a separate
 # file system.

@@ -29,6 +29,7 @@ const HELP = `Runs the conformance programs and compares the output with that of
   --only LIST     only these programs (a name includes all its builds)
   --jobs N        programs at a time (default: 2)
   --seconds N     timeout of a run (default: 60)
+  --synchronous   every call waits for its reply
   --show          print the output of each run
   --coverage      count calls: fail for each supported one that no program made with success
   --json FILE     also write the results to this file`;
@@ -56,6 +57,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     jobs: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '60' },
+    synchronous: { type: 'boolean', default: false },
     show: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     json: { type: 'string' },
@@ -74,8 +76,7 @@ async function main(): Promise<number> {
   if (builds.length === 0)
     throw new Error(`no program is called ${values.only}; record.py list names them`);
   compileBuilds(values.build, await cudaHome());
-  // A trace shows the same calls in either column.
-  const chosen = columns(modes()).filter(({ synchronous }) => !(values.coverage && synchronous));
+  const chosen = columns(modes(), values.synchronous);
   const all = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
   const gpus = chosen.some(({ mode }) => mode !== 'simulated') ? gpusOfMachine() : 0;
   // Without any GPU the programs for one run, and fail.
@@ -128,7 +129,7 @@ function modes(): Mode[] {
 
 async function check(build: Build, column: Column): Promise<string | undefined> {
   const cwd = mkdtempSync(path.join(tmpdir(), 'conformance-'));
-  const traced = values.coverage && column.mode !== 'native' && !column.synchronous;
+  const traced = values.coverage && column.mode !== 'native';
   const trace = traced ? `${cwd}.json` : undefined;
   const { command, args, env } = commandFor(build, column, values.build, trace);
   try {

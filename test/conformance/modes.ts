@@ -22,14 +22,13 @@ export interface Column {
   readonly synchronous: boolean;
 }
 
-/** The remoted modes run twice: with default settings, and with every optimization turned off. */
-export function columns(modes: readonly Mode[]): Column[] {
-  return modes.flatMap((mode) => {
-    const plain = { name: mode, mode, synchronous: false };
-    return mode === 'native'
-      ? [plain]
-      : [plain, { name: `${mode}, synchronous`, mode, synchronous: true }];
-  });
+/** @param synchronous with every optimization of the remoted modes turned off */
+export function columns(modes: readonly Mode[], synchronous: boolean): Column[] {
+  return modes.map((mode) =>
+    synchronous && mode !== 'native'
+      ? { name: `${mode}, synchronous`, mode, synchronous }
+      : { name: mode, mode, synchronous: false },
+  );
 }
 
 /** @param trace file for a trace of the run; undefined: none */

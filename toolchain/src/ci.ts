@@ -61,6 +61,11 @@ const LANES: readonly (readonly Step[])[] = [
       path.join('test', 'dist', 'conformance', 'main.js'),
       '--coverage',
     ),
+    tests(
+      'conformance, every call waits',
+      path.join('test', 'dist', 'conformance', 'main.js'),
+      '--synchronous',
+    ),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
