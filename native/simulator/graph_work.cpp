@@ -116,7 +116,7 @@ struct Runnable {
   std::function<void()> operator()(const CopyWork& copying) const {
     Copy copy;
     if (describe(copying.parameters, copy) != CUDA_SUCCESS) return {};
-    return [copy = prepared(copy)] { run(copy); };
+    return [copy] { run(copy); };
   }
   std::function<void()> operator()(const MemsetWork& filling) const {
     return [parameters = filling.parameters] { run(parameters); };

@@ -97,19 +97,11 @@ void synchronizeAll() {
 }
 
 bool insideAllocation(std::uint64_t address, std::size_t bytes) {
-  return inside(address, bytes, [](const Allocation& allocation) { return allocation.granted(); });
+  return inside(address, bytes, [](const Allocation&) { return true; });
 }
 
 bool insideWritable(std::uint64_t address, std::size_t bytes) {
-  return inside(address, bytes, [](const Allocation& allocation) {
-    return allocation.granted() && allocation.writable();
-  });
-}
-
-bool insideMapped(std::uint64_t address, std::size_t bytes) {
-  return inside(address, bytes, [](const Allocation& allocation) {
-    return allocation.kind == MemoryKind::mapped && allocation.granted();
-  });
+  return inside(address, bytes, [](const Allocation& allocation) { return allocation.writable(); });
 }
 
 }  // namespace simulator

@@ -7,7 +7,6 @@
 
 #include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
-#include "native/simulator/memory_user.h"
 
 namespace simulator {
 namespace {
@@ -68,25 +67,13 @@ bool holds(Word word, Word value, unsigned condition) {
   }
 }
 
-/// Calls use(std::atomic_ref of the word). It is a fault if the memory was unmapped.
-template <class Word>
-auto access(CUdeviceptr address, auto&& use) {
-  const MemoryUser user;
-  const bool reachable = insideAllocation(address, sizeof(Word));
-  if (!reachable) setFault(CUDA_ERROR_LAUNCH_FAILED);
-  Word nowhere{};
-  return use(std::atomic_ref(reachable ? *reinterpret_cast<Word*>(address) : nowhere));
-}
-
 /// Polls, first without sleeping, then at growing intervals.
 template <class Word, class Signed>
 void await(CUdeviceptr address, Word value, unsigned condition) {
-  const auto load = [&] {
-    return access<Word>(
-        address, [](std::atomic_ref<Word> word) { return word.load(std::memory_order_acquire); });
-  };
+  const std::atomic_ref word(*reinterpret_cast<Word*>(address));
   std::chrono::microseconds rest{0};
-  for (int polls = 0; !holds<Word, Signed>(load(), value, condition); ++polls) {
+  for (int polls = 0; !holds<Word, Signed>(word.load(std::memory_order_acquire), value, condition);
+       ++polls) {
     if (fault() != CUDA_SUCCESS) return;
     if (polls < 100) {
       std::this_thread::yield();
@@ -99,8 +86,7 @@ void await(CUdeviceptr address, Word value, unsigned condition) {
 
 template <class Word>
 void store(CUdeviceptr address, Word value) {
-  access<Word>(address,
-               [&](std::atomic_ref<Word> word) { word.store(value, std::memory_order_release); });
+  std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
 }
 
 void run(const CUstreamBatchMemOpParams& operation) {
