@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "interposer/memory/managed_memory.h"
+#include "interposer/memory/pinned_copy.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 
@@ -26,8 +27,7 @@ CUresult ask(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
 /// Whether the address is certainly of memory that lives. Triton asks for the device pointer of
 /// each argument before each launch.
 bool isDeviceMemory(CUdeviceptr address) {
-  const Session* session = Session::current();
-  return !session->faulted() && session->deviceRanges.contains(address, 1);
+  return !Session::current()->faulted() && isAllocated(address, 1);
 }
 
 /// cuPointerGetAttributes returns empty values where the query of a single attribute fails
