@@ -65,6 +65,8 @@ struct Allocation {
   bool host() const {
     return kind == MemoryKind::hostAllocated || kind == MemoryKind::hostRegistered;
   }
+  /// False for mapped memory that no device may access (cuMemSetAccess).
+  bool granted() const { return kind != MemoryKind::mapped || !access.empty(); }
   /// False for registered pages that the host process itself may not be able to write.
   bool writable() const;
 };

@@ -1,8 +1,11 @@
 #include "native/simulator/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
+#include "native/simulator/memory_user.h"
 
 namespace simulator {
 namespace {
@@ -27,28 +30,78 @@ bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
   return insideAllocation(address, bytes);
 }
 
+std::size_t destinationExtent(const Copy& copy) {
+  return extent(copy, copy.destinationPitch, copy.destinationLayer);
+}
+
+bool stillMapped(const Copy& copy) {
+  return (!copy.toMapped || insideMapped(copy.destination, destinationExtent(copy))) &&
+         (!copy.fromMapped || insideMapped(copy.source, sourceExtent(copy)));
+}
+
+/// As on an H200: copy engines, which serve the host, report another fault than kernels do.
+CUresult faultOf(const Copy& copy) {
+  const auto onDevice = [](std::uint64_t address) {
+    const auto found = Allocations::all().find(address);
+    return found && !found->host();
+  };
+  const bool within =
+      (copy.toMapped || onDevice(copy.destination)) && (copy.fromMapped || onDevice(copy.source));
+  return within ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/// Calls body(destination, source) for each row, until it returns false.
+template <class Body>
+void eachRow(const Copy& copy, Body&& body) {
+  for (std::size_t layer = 0; layer < copy.layers; ++layer) {
+    const std::uint64_t destination = copy.destination + layer * copy.destinationLayer;
+    const std::uint64_t source = copy.source + layer * copy.sourceLayer;
+    for (std::size_t row = 0; row < copy.rows; ++row) {
+      if (!body(destination + row * copy.destinationPitch, source + row * copy.sourcePitch)) return;
+    }
+  }
+}
+
+void move(std::uint64_t destination, std::uint64_t source, std::size_t bytes) {
+  std::memmove(reinterpret_cast<void*>(destination), reinterpret_cast<const void*>(source), bytes);
+}
+
 }  // namespace
 
 std::size_t sourceExtent(const Copy& copy) {
   return extent(copy, copy.sourcePitch, copy.sourceLayer);
 }
 
+Copy prepared(Copy copy) {
+  copy.toMapped = insideMapped(copy.destination, 1);
+  copy.fromMapped = insideMapped(copy.source, 1);
+  return copy;
+}
+
 void run(const Copy& copy) {
-  for (std::size_t layer = 0; layer < copy.layers; ++layer) {
-    auto* destination =
-        reinterpret_cast<std::byte*>(copy.destination + layer * copy.destinationLayer);
-    const auto* source = reinterpret_cast<const std::byte*>(copy.source + layer * copy.sourceLayer);
-    for (std::size_t row = 0; row < copy.rows; ++row) {
-      std::memmove(destination + row * copy.destinationPitch, source + row * copy.sourcePitch,
-                   copy.width);
-    }
+  if (!copy.toMapped && !copy.fromMapped) {
+    eachRow(copy, [&](std::uint64_t destination, std::uint64_t source) {
+      move(destination, source, copy.width);
+      return true;
+    });
+    return;
   }
+  constexpr std::size_t kPiece = 1 << 20;  // cuMemUnmap waits for as many bytes
+  MemoryUser user;
+  bool mapped = stillMapped(copy);
+  eachRow(copy, [&](std::uint64_t destination, std::uint64_t source) {
+    for (std::size_t done = 0; mapped && done < copy.width; done += kPiece) {
+      move(destination + done, source + done, std::min(kPiece, copy.width - done));
+      if (user.revoked()) mapped = stillMapped(copy);
+    }
+    return mapped;
+  });
+  if (!mapped) setFault(faultOf(copy));
 }
 
 CUresult check(const Copy& copy) {
-  const std::size_t destination = extent(copy, copy.destinationPitch, copy.destinationLayer);
   const bool valid = !readOnly(copy.destination) &&
-                     allowed(copy.destination, destination, copy.to) &&
+                     allowed(copy.destination, destinationExtent(copy), copy.to) &&
                      allowed(copy.source, sourceExtent(copy), copy.from);
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

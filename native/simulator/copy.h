@@ -30,7 +30,8 @@ struct Copy {
   std::size_t layers = 1;
   std::size_t destinationLayer = 0;  ///< bytes from one layer to the next
   std::size_t sourceLayer = 0;
-  ArrayPlace toArray{};  ///< of Side::array, whose address is known, too
+  bool toMapped = false, fromMapped = false;  ///< the side is memory of cuMemMap; see prepared()
+  ArrayPlace toArray{};                       ///< of Side::array, whose address is known, too
   ArrayPlace fromArray{};
 };
 
@@ -42,6 +43,9 @@ CUDA_MEMCPY3D parametersOf(const Copy& copy);
 /// Returns CUDA_ERROR_INVALID_VALUE if a side that names device memory is not inside one
 /// allocation.
 CUresult check(const Copy& copy);
+/// A checked copy that can run later: it notes which sides may be unmapped until then.
+Copy prepared(Copy copy);
+/// Runs a prepared copy. It is a fault if memory was unmapped before the end.
 void run(const Copy& copy);
 /// Bytes from the first to the last one that are read.
 std::size_t sourceExtent(const Copy& copy);

@@ -17,10 +17,11 @@ bool known(std::uint64_t address) { return Allocations::all().find(address).has_
 
 }  // namespace
 
-CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
-  if (copy.width == 0 || copy.rows == 0) return CUDA_SUCCESS;
-  const CUresult status = check(copy);
+CUresult submit(const Copy& given, Stream& stream, bool synchronous) {
+  if (given.width == 0 || given.rows == 0) return CUDA_SUCCESS;
+  const CUresult status = check(given);
   if (status != CUDA_SUCCESS) return status;
+  const Copy copy = prepared(given);
   const auto node = captured(stream, [&](Work& work) {
     work = CopyWork{parametersOf(copy), &stream.context};
     return CUDA_SUCCESS;

@@ -30,8 +30,7 @@ class AddressSpace {
   /// The same for an allocation that kernels may also write.
   virtual bool containsWritable(std::uint64_t address, std::uint64_t bytes) const = 0;
   /// The live writable allocation that contains `address`, as [begin, end); {0, 0} if there is
-  /// none. The engine caches the result during a launch, because no allocation is freed while a
-  /// kernel runs.
+  /// none. The engine caches the result during a launch, until MemoryUser::revoked() is true.
   virtual std::array<std::uint64_t, 2> around(std::uint64_t address) const = 0;
   /// Describes what is next to an address outside of all live allocations: "4 bytes behind the 256
   /// bytes at 0x7f00". May be empty.

@@ -116,10 +116,10 @@ struct Runnable {
   std::function<void()> operator()(const CopyWork& copying) const {
     Copy copy;
     if (describe(copying.parameters, copy) != CUDA_SUCCESS) return {};
-    return [copy] { run(copy); };
+    return [copy = prepared(copy)] { run(copy); };
   }
   std::function<void()> operator()(const MemsetWork& filling) const {
-    return [parameters = filling.parameters] { run(parameters); };
+    return [memset = prepared(filling.parameters)] { run(memset); };
   }
   std::function<void()> operator()(const HostWork& host) const {
     return [parameters = host.parameters] {
@@ -134,7 +134,7 @@ struct Runnable {
     return [memory = freeing.memory] { memory->setAccessible(false); };
   }
   std::function<void()> operator()(const OperationsWork& batch) const {
-    return [operations = batch.operations] { run(operations); };
+    return [operations = prepared(batch.operations)] { run(operations); };
   }
   template <class Other>
   std::function<void()> operator()(const Other&) const {

@@ -97,11 +97,19 @@ void synchronizeAll() {
 }
 
 bool insideAllocation(std::uint64_t address, std::size_t bytes) {
-  return inside(address, bytes, [](const Allocation&) { return true; });
+  return inside(address, bytes, [](const Allocation& allocation) { return allocation.granted(); });
 }
 
 bool insideWritable(std::uint64_t address, std::size_t bytes) {
-  return inside(address, bytes, [](const Allocation& allocation) { return allocation.writable(); });
+  return inside(address, bytes, [](const Allocation& allocation) {
+    return allocation.granted() && allocation.writable();
+  });
+}
+
+bool insideMapped(std::uint64_t address, std::size_t bytes) {
+  return inside(address, bytes, [](const Allocation& allocation) {
+    return allocation.kind == MemoryKind::mapped && allocation.granted();
+  });
 }
 
 }  // namespace simulator

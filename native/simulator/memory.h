@@ -30,5 +30,7 @@ void synchronizeAll();
 bool insideAllocation(std::uint64_t address, std::size_t bytes);
 /// The same for a destination: registered host memory may be read-only.
 bool insideWritable(std::uint64_t address, std::size_t bytes);
+/// The same for memory of cuMemMap, which may be unmapped while work runs.
+bool insideMapped(std::uint64_t address, std::size_t bytes);
 
 }  // namespace simulator

@@ -7,6 +7,7 @@
 
 #include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
+#include "native/simulator/memory_user.h"
 
 namespace simulator {
 namespace {
@@ -67,13 +68,33 @@ bool holds(Word word, Word value, unsigned condition) {
   }
 }
 
+/// A word of memory in use by one operation.
+struct Place {
+  CUdeviceptr address;
+  bool mapped;
+};
+
+/// Calls use(std::atomic_ref of the word). It is a fault if the memory was unmapped.
+template <class Word>
+auto access(const Place& place, auto&& use) {
+  const auto word = [&] { return std::atomic_ref(*reinterpret_cast<Word*>(place.address)); };
+  if (!place.mapped) return use(word());
+  const MemoryUser user;
+  if (insideMapped(place.address, sizeof(Word))) return use(word());
+  setFault(CUDA_ERROR_LAUNCH_FAILED);
+  Word nowhere{};
+  return use(std::atomic_ref(nowhere));
+}
+
 /// Polls, first without sleeping, then at growing intervals.
 template <class Word, class Signed>
-void await(CUdeviceptr address, Word value, unsigned condition) {
-  const std::atomic_ref word(*reinterpret_cast<Word*>(address));
+void await(const Place& place, Word value, unsigned condition) {
+  const auto load = [&] {
+    return access<Word>(
+        place, [](std::atomic_ref<Word> word) { return word.load(std::memory_order_acquire); });
+  };
   std::chrono::microseconds rest{0};
-  for (int polls = 0; !holds<Word, Signed>(word.load(std::memory_order_acquire), value, condition);
-       ++polls) {
+  for (int polls = 0; !holds<Word, Signed>(load(), value, condition); ++polls) {
     if (fault() != CUDA_SUCCESS) return;
     if (polls < 100) {
       std::this_thread::yield();
@@ -85,21 +106,34 @@ void await(CUdeviceptr address, Word value, unsigned condition) {
 }
 
 template <class Word>
-void store(CUdeviceptr address, Word value) {
-  std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
+void store(const Place& place, Word value) {
+  access<Word>(place,
+               [&](std::atomic_ref<Word> word) { word.store(value, std::memory_order_release); });
 }
 
-void run(const CUstreamBatchMemOpParams& operation) {
-  const auto& wait = operation.waitValue;
-  const auto& write = operation.writeValue;
-  const unsigned condition = wait.flags & kConditions;
+/// 0 if the operation has no word.
+CUdeviceptr addressOf(const CUstreamBatchMemOpParams& operation) {
   switch (operation.operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      return await<cuuint32_t, std::int32_t>(wait.address, wait.value, condition);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return operation.waitValue.address;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return operation.writeValue.address;
+    default: return 0;
+  }
+}
+
+void run(const PreparedOperation& operation) {
+  const auto& wait = operation.parameters.waitValue;
+  const auto& write = operation.parameters.writeValue;
+  const unsigned condition = wait.flags & kConditions;
+  const Place place{addressOf(operation.parameters), operation.mapped};
+  switch (operation.parameters.operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      return await<cuuint32_t, std::int32_t>(place, wait.value, condition);
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-      return await<cuuint64_t, std::int64_t>(wait.address, wait.value64, condition);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return store(write.address, write.value);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return store(write.address, write.value64);
+      return await<cuuint64_t, std::int64_t>(place, wait.value64, condition);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return store(place, write.value);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return store(place, write.value64);
     default: return std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 }
@@ -114,8 +148,18 @@ CUresult check(std::span<const CUstreamBatchMemOpParams> operations) {
   return CUDA_SUCCESS;
 }
 
-void run(const MemoryOperations& operations) {
+std::vector<PreparedOperation> prepared(const MemoryOperations& operations) {
+  std::vector<PreparedOperation> all;
+  all.reserve(operations.size());
   for (const CUstreamBatchMemOpParams& operation : operations) {
+    const CUdeviceptr address = addressOf(operation);
+    all.push_back({operation, address != 0 && insideMapped(address, 1)});
+  }
+  return all;
+}
+
+void run(const std::vector<PreparedOperation>& operations) {
+  for (const PreparedOperation& operation : operations) {
     if (fault() == CUDA_SUCCESS) run(operation);
   }
 }

@@ -12,7 +12,16 @@ using MemoryOperations = std::vector<CUstreamBatchMemOpParams>;
 
 /// The error of operations that the driver refuses at once, or CUDA_SUCCESS.
 CUresult check(std::span<const CUstreamBatchMemOpParams> operations);
-/// Executes them in order. A wait ends when its condition holds, or the process has a fault.
-void run(const MemoryOperations& operations);
+
+struct PreparedOperation {
+  CUstreamBatchMemOpParams parameters;
+  bool mapped;  ///< on a word of memory of cuMemMap
+};
+/// Checked operations that can run later: they note whether their memory may be unmapped until
+/// then.
+std::vector<PreparedOperation> prepared(const MemoryOperations& operations);
+/// Executes them in order. A wait ends when its condition holds, or the process has a fault. It is
+/// a fault if a word was unmapped.
+void run(const std::vector<PreparedOperation>& operations);
 
 }  // namespace simulator

@@ -25,10 +25,10 @@ CUresult fill(CUstream hStream, CUdeviceptr begin, std::size_t pitch, Element va
     // The host can read pinned memory directly, so a memset of it returns after it has ended.
     const auto target = Allocations::all().find(begin);
     if (synchronous && target && (target->host() || target->managed())) {
-      stream.perform([memset] { run(memset); });
+      stream.perform([memset = prepared(memset)] { run(memset); });
       return fault();
     }
-    stream.submit([memset] { run(memset); });
+    stream.submit([memset = prepared(memset)] { run(memset); });
     return CUDA_SUCCESS;
   });
 }

@@ -7,7 +7,7 @@
 
 namespace simulator {
 
-/// Readable and writable even without a mapping, so that a kernel that runs beside a wrong unmap
+/// Readable and writable even without a mapping, so that a copy that a program submits too late
 /// does not crash the process.
 inline constexpr int kProtection = PROT_READ | PROT_WRITE;
 inline constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

@@ -26,7 +26,7 @@ CUresult submit(CUstream hStream, MemoryOperations operations) {
     });
     if (node) return *node;
     const bool mayWait = waits(operations);
-    const auto work = [operations = std::move(operations)] { run(operations); };
+    const auto work = [operations = prepared(operations)] { run(operations); };
     if (mayWait || !stream.performNow(work)) stream.submit(work);
     return CUDA_SUCCESS;
   });

@@ -7,10 +7,11 @@
 #include <memory>
 #include <mutex>
 
+#include "native/simulator/allocations.h"
 #include "native/simulator/arena.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
-#include "native/simulator/memory.h"
+#include "native/simulator/memory_user.h"
 #include "native/simulator/reservation.h"
 #include "native/simulator/virtual_memory.h"
 #include "wire/anonymous_file.h"
@@ -95,11 +96,17 @@ std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size,
   return shareable && !describeFile(*physical) ? nullptr : physical;
 }
 
-void unmap(VirtualMemory& memory, std::uint64_t begin) {
-  const auto node = memory.mapped.extract(begin);
-  Allocations::all().take(begin, [](const Allocation&) { return true; });
-  mmap(reinterpret_cast<void*>(begin), node.mapped().size, kProtection, kReservation | MAP_FIXED,
-       -1, 0);
+/// Does not wait for work that runs: its next access to the memory is a fault, as on an H200. The
+/// mapping keeps the memory until no access uses it any more.
+void unmap(VirtualMemory& memory, const std::vector<std::uint64_t>& mappings) {
+  for (const std::uint64_t begin : mappings)
+    Allocations::all().take(begin, [](const Allocation&) { return true; });
+  revokeMemory();
+  for (const std::uint64_t begin : mappings) {
+    const auto node = memory.mapped.extract(begin);
+    mmap(reinterpret_cast<void*>(begin), node.mapped().size, kProtection, kReservation | MAP_FIXED,
+         -1, 0);
+  }
 }
 
 }  // namespace
@@ -247,12 +254,11 @@ DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 
 DRIVER_CALL cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return inDriver([&]() -> CUresult {
-    synchronizeAll();
     VirtualMemory& memory = state();
     const std::lock_guard lock(memory.mutex);
     const auto found = mappingsOf(memory, ptr, size);
     if (found.empty()) return CUDA_ERROR_INVALID_VALUE;
-    for (const std::uint64_t begin : found) unmap(memory, begin);
+    unmap(memory, found);
     return CUDA_SUCCESS;
   });
 }
@@ -265,11 +271,13 @@ DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* 
     const std::lock_guard lock(memory.mutex);
     const auto found = mappingsOf(memory, ptr, size);
     if (found.empty()) return CUDA_ERROR_INVALID_VALUE;
+    bool withdrawn = false;
     for (std::size_t i = 0; i < count; ++i) {
       if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
       const Device* device = findDevice(desc[i].location.id);
       if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
       const bool allowed = desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      withdrawn |= !allowed;
       for (const std::uint64_t begin : found) {
         Allocations::all().update(begin, [&](Allocation& allocation) {
           if (allowed) {
@@ -280,6 +288,7 @@ DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* 
         });
       }
     }
+    if (withdrawn) revokeMemory();
     return CUDA_SUCCESS;
   });
 }

@@ -106,6 +106,7 @@ TEST_CASE_FIXTURE(WithContext, "work in a stream of another context is counted a
   std::vector<wire::TimelineItem> items;
   CHECK(timeline.take(true, 10, items).lost == 1);
   CHECK(items.empty());
+  CHECK(driver.cuStreamSynchronize(stream) == CUDA_SUCCESS);  // before the memory ends
 }
 
 TEST_CASE_FIXTURE(WithContext, "an end that comes after its context's is ignored") {

@@ -147,6 +147,7 @@ bool Block::step() {
     again = false;
     for (Warp& warp : warps) {
       if (warp.budget <= 0 || !(warp.paused || warp.ready())) continue;
+      processor->forgetRevoked();
       processor->executed += runWarp(warp);
       if (run->stopped()) return true;
       again = moved = true;

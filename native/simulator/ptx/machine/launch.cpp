@@ -58,11 +58,13 @@ void participate(Run& run) {
   auto processor = spares().take();
   const unsigned before = _mm_getcsr();
   _mm_setcsr(0x1f80);
+  processor->user.emplace();
   try {
     processor->work(run);
   } catch (const std::bad_alloc&) {
     run.fail(CUDA_ERROR_OUT_OF_MEMORY);
   }
+  processor->user.reset();
   _mm_setcsr(before);
   executedInstructions += std::exchange(processor->executed, 0);
   spares().giveBack(std::move(processor));

@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "native/simulator/engine.h"
+#include "native/simulator/memory_user.h"
 #include "native/simulator/ptx/machine/warp.h"
 #include "native/simulator/ptx/runtime/family.h"
 
@@ -146,10 +148,25 @@ struct Multiprocessor {
   std::uint32_t index = 0;
   const AddressSpace* memory = nullptr;
   std::array<Range, kRanges> ranges{};       ///< the allocation that an instruction touched last
+  std::optional<MemoryUser> user;            ///< while it works on a launch, and is not paused
   std::uint64_t executed = 0;                ///< thread instructions
   std::vector<std::unique_ptr<Block>> idle;  ///< to be begun again
   /// Works on the launch until no block is left to begin and those begun are done.
   void work(Run& launch);
+  /// Called between instructions.
+  void forgetRevoked() {
+    if (user->revoked()) [[unlikely]]
+      ranges.fill(Range{});
+  }
+  /// Runs other work on its thread, during an instruction that has no checked addresses in use.
+  template <class Other>
+  auto paused(Other&& other) {
+    user.reset();
+    const auto result = other();
+    user.emplace();
+    ranges.fill(Range{});
+    return result;
+  }
 
  private:
   using Cluster = std::vector<std::unique_ptr<Block>>;

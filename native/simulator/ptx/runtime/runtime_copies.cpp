@@ -49,11 +49,14 @@ void fail(Family& family) {
   family.result.compare_exchange_strong(none, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/// body(y, z) checks the addresses of a row and uses them.
 void eachRow(const Extent& extent, auto&& body) {
   if (extent.width == 0) return;
+  MemoryUser user;
   for (std::uint64_t z = 0; z < extent.depth; ++z) {
     for (std::uint64_t y = 0; y < extent.height; ++y) {
       if (!body(y, z)) return;
+      user.revoked();
     }
   }
 }

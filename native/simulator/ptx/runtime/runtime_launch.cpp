@@ -39,22 +39,24 @@ std::uint64_t check(const Run& run, const PreparedLaunch& prepared) {
 
 /// Takes one of the places for launches that have not begun. When all are taken, work that may
 /// begin is executed here, before its launching kernel ends. A GPU executes it at the same time.
-bool takePlace(Run& run) {
+bool takePlace(Warp& warp) {
+  Run& run = *warp.block->run;
   Family& family = run.family;
   const std::uint64_t most =
       run.environment.runtime->limit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT).value_or(0);
   while (!family.stopped()) {
     if (family.pending.fetch_add(1) < most) return true;
     --family.pending;
-    if (!run.children().runOne()) return false;
+    if (!warp.processor->paused([&] { return run.children().runOne(); })) return false;
   }
   return false;
 }
 
 /// Answers an address, or 0 with the error in `error`.
-std::uint64_t takeBuffer(Run& run, std::uint64_t bytes, std::uint64_t& error) {
+std::uint64_t takeBuffer(Warp& warp, std::uint64_t bytes, std::uint64_t& error) {
+  Run& run = *warp.block->run;
   error = kErrorLaunchPendingCountExceeded;
-  if (!takePlace(run)) return 0;
+  if (!takePlace(warp)) return 0;
   const std::uint64_t buffer = run.environment.runtime->allocate(bytes == 0 ? 1 : bytes);
   if (buffer == 0) --run.family.pending;
   return buffer;
@@ -116,7 +118,7 @@ std::uint64_t launchNamed(const RuntimeCall& call, std::uint64_t stream) {
 std::uint64_t getParameterBuffer(const RuntimeCall& call) {
   Run& run = *call.warp.block->run;
   std::uint64_t error = CUDA_SUCCESS;
-  const std::uint64_t buffer = takeBuffer(run, call.arguments[1], error);
+  const std::uint64_t buffer = takeBuffer(call.warp, call.arguments[1], error);
   if (buffer == 0) return call.lastError() = static_cast<std::uint32_t>(error), 0;
   const std::lock_guard lock(run.family.mutex);
   run.family.prepared[buffer] = {};
@@ -132,7 +134,7 @@ std::uint64_t getParameterBufferV2(const RuntimeCall& call) {
   std::uint64_t buffer = 0;
   std::uint64_t error = program == nullptr ? kErrorInvalidDeviceFunction : check(run, prepared);
   if (error == CUDA_SUCCESS)
-    buffer = takeBuffer(run, program->kernels()[kernel].parameterBytes, error);
+    buffer = takeBuffer(call.warp, program->kernels()[kernel].parameterBytes, error);
   if (buffer == 0) return call.lastError() = static_cast<std::uint32_t>(error), 0;
   const std::lock_guard lock(run.family.mutex);
   run.family.prepared[buffer] = prepared;
