@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { PATIENCE_MS, pause, processesWith, until } from '../../processes.js';
+import { PATIENCE_MS, pause, processesWith } from '../../processes.js';
 import { removeNetwork } from './network.js';
 import {
   CONTAINERD_SOCKET,
@@ -64,28 +64,25 @@ export async function sweepNode(): Promise<void> {
  * its address.
  */
 export async function loseMemory(): Promise<void> {
-  // Also those of an earlier run: shims outlive their containerd, and an arbiter its gpu-proxy.
-  for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
-  await endPodProcesses();
+  // The pods first: a gpu-proxy replaces its arbiter. Then what outlived its parent, also in an
+  // earlier run: shims without a containerd, and workers without a gpu-proxy.
+  await endProcesses('of pods', () => podCgroups().flatMap(processesOf));
+  for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`])
+    await endProcesses(`with ${text}`, () => processesWith(text));
   unmountAll();
   removeCgroups();
   for (const directory of RUNTIME_FILES) removeDirectory(directory);
 }
 
-async function endProcesses(commandLine: string): Promise<void> {
-  const left = () => processesWith(commandLine);
-  for (const pid of left()) end(pid);
-  await until(() => left().length === 0);
-}
-
-async function endPodProcesses(): Promise<void> {
+/** Kills again and again, because a process may have been replaced. @throws Error if some stay */
+async function endProcesses(which: string, find: () => number[]): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    const pids = podCgroups().flatMap(processesOf);
-    if (pids.length === 0) return;
+    const pids = new Set(find());
+    if (pids.size === 0) return;
     if (performance.now() > deadline)
-      throw new Error(`processes ${pids.join(', ')} of pods do not end`);
-    for (const pid of new Set(pids)) end(pid);
+      throw new Error(`processes ${which} do not end: ${[...pids].join(', ')}`);
+    for (const pid of pids) end(pid);
     await pause(50);
   }
 }
