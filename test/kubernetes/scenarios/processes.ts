@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { processesMapping, processesWith, until, workersWhere } from '../../processes.js';
+import { lookUntil, processesMapping, processesWith, workersWhere } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
 import type { Scene } from './scene.js';
@@ -16,6 +16,9 @@ export const PARTS = {
   'usage API': 'nvidia-virtual-usage-api\0',
 } as const;
 export type Part = keyof typeof PARTS;
+
+/** Polling by scans of /proc, which take milliseconds of a processor that others need. */
+export const SCAN = { everyMs: 50 };
 
 function processesOf(part: Part): number[] {
   return processesWith(PARTS[part]).filter(isOfNode);
@@ -37,11 +40,10 @@ export async function killPart(part: Part): Promise<void> {
   const killed = processesOf(part);
   if (killed.length === 0) throw new Error(`there is no process of ${part}`);
   for (const pid of killed) process.kill(pid, 'SIGKILL');
-  const replaced = await until(
-    () => processesOf(part).filter((pid) => !killed.includes(pid)).length >= killed.length,
-    60_000,
-  );
-  if (!replaced) throw new Error(`${part} was killed and did not come back`);
+  const replace = (pids: readonly number[]) =>
+    pids.filter((pid) => !killed.includes(pid)).length >= killed.length;
+  const found = await lookUntil(() => processesOf(part), replace, SCAN);
+  if (!replace(found)) throw new Error(`${part} was killed and did not come back`);
 }
 
 /** The workers on this node: they run from the directory of a version. */
@@ -68,8 +70,8 @@ async function leavings(): Promise<string[]> {
     ...workers().map((pid) => `worker ${pid}: ${readOf(pid, 'cmdline').replaceAll('\0', ' ')}`),
     ...allocations().map((id) => `allocation ${id}`),
   ];
-  await until(() => left().length === 0);
-  return left().map((one) => `${one} is left behind`);
+  const found = await lookUntil(left, (all) => all.length === 0, SCAN);
+  return found.map((one) => `${one} is left behind`);
 }
 
 export function allocations(): string[] {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { until } from '../../processes.js';
+import { lookUntil, until } from '../../processes.js';
 import { KUBELET_ROOT } from '../cluster/places.js';
 import { nodeLog } from './node-log.js';
 
@@ -13,7 +13,8 @@ const SOCKET = path.join(KUBELET_ROOT, 'device-plugins', 'kubelet.sock');
 export async function untilRegistered(before: number): Promise<number> {
   if (!(await until(() => socketBirth() > before)))
     throw new Error('the kubelet serves no device plugins');
-  if (!(await until(() => lastRegistration() >= socketBirth())))
+  const isNew = (time: number) => time >= socketBirth();
+  if (!isNew(await lookUntil(lastRegistration, isNew, { everyMs: 20 })))
     throw new Error(`the device plugin did not register: ${nodeLog('device-plugin').join('\n')}`);
   return lastRegistration() - socketBirth();
 }

@@ -1,9 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { lookUntil, processesWith, until } from '../../processes.js';
+import { lookUntil, processesWith } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
 import { tenantPod } from './pods.js';
+import { SCAN } from './processes.js';
 import { offeredSlots, uninstall, untilOffered, upgrade } from './product.js';
 import { NAMESPACE, RELEASE } from './release.js';
 import type { Scenario, Scene } from './scene.js';
@@ -72,10 +73,14 @@ export const uninstallation: Scenario = {
 /** Checks after an uninstallation. */
 export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
   if (cluster instanceof TestNode) {
-    await until(() => processesWith(`${STATE_ROOT}/`).length === 0);
+    const left = await lookUntil(
+      () => processesWith(`${STATE_ROOT}/`),
+      (pids) => pids.length === 0,
+      SCAN,
+    );
     tally.judge(
       'no process is left',
-      processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
+      left.map((pid) => `process ${pid} is left`),
     );
     tally.judge('no file is left', filesLeft());
   } else tally.skip('no process or file is left', 'the node is another machine');
