@@ -46,19 +46,20 @@ async function interrupt(
   await happen();
   await untilOffered(cluster, SLOTS);
   await untilReady(cluster, 'node');
-  const problems = await disturbances(tenants, before);
-  tally.judge(`${what}: no running container fails`, problems);
-  const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
-  tally.judge(
-    `${what}: kubectl gpu-usage is right`,
-    await usageProblems(cluster, tenants.namespace, slots),
-  );
   const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
-  await untilAdmitted(tenants, tenantPod(name, { does: 'once' }));
-  const printed = await tenants.result(name);
+  const [problems, printed] = await Promise.all([
+    disturbances(tenants, before),
+    untilAdmitted(tenants, tenantPod(name, { does: 'once' })).then(() => tenants.result(name)),
+  ]);
+  tally.judge(`${what}: no running container fails`, problems);
   tally.judge(
     `${what}: a new pod runs afterwards`,
     printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)],
+  );
+  const slots = Object.fromEntries(TENANTS.map((tenant) => [tenant, 1]));
+  tally.judge(
+    `${what}: kubectl gpu-usage is right`,
+    await usageProblems(cluster, tenants.namespace, slots),
   );
   await tenants.forget(name);
 }
