@@ -1,10 +1,12 @@
+import { lookUntil } from '../../processes.js';
 import { usageProblems } from './gpu-usage.js';
+import { hasPrinted } from './node-log.js';
 import { tenantPod } from './pods.js';
 import { judgeLeavings } from './processes.js';
 import { SLOTS, untilOffered } from './product.js';
 import { untilRegistered } from './registration.js';
 import type { NodeScenario, NodeScene } from './scene.js';
-import { runsUndisturbed } from './tenants.js';
+import { runsUndisturbed, type Tenants } from './tenants.js';
 
 const RESTARTS = 20;
 const MOST_TRIES = 20;
@@ -30,10 +32,8 @@ export const kubeletRestarts: NodeScenario = {
     await tenants.logUntil('steady', 'working');
     const rounds: Round[] = [];
     for (let number = 0; number < RESTARTS; number++) rounds.push(await restart(scene, number));
-    tally.judge(
-      `${RESTARTS} restarts of the kubelet: new pods run`,
-      rounds.flatMap(({ problems }) => problems),
-    );
+    const problems = await Promise.all(rounds.map((round) => round.problems));
+    tally.judge(`${RESTARTS} restarts of the kubelet: new pods run`, problems.flat());
     const steady = await tenants.pod('steady');
     tally.judge(
       'and the one that ran goes on',
@@ -55,37 +55,52 @@ interface Round {
   readonly gap: number;
   /** Pods that the kubelet itself refused at first. */
   readonly refused: number;
-  readonly problems: readonly string[];
+  /** Known when the kubelet has reported the end of the pod, which may be one of a later round. */
+  readonly problems: Promise<readonly string[]>;
 }
 
-/** Creates pods as a Deployment would, one after the other, until one runs. */
+/**
+ * Creates pods as a Deployment would, one after the other, until one runs. Does not wait for a
+ * kubelet that has seen its end.
+ */
 async function restart({ cluster, tenants }: NodeScene, round: number): Promise<Round> {
   const before = Date.now();
   await cluster.daemon('kubelet').kill();
   cluster.daemon('kubelet').start();
   const gap = await untilRegistered(before);
-  let refused = 0;
-  let ran = false;
-  for (let number = 0; !ran && number < MOST_TRIES; number++) {
-    const name = `round-${round}-${number}`;
+  for (let refused = 0; refused < MOST_TRIES; refused++) {
+    const name = `round-${round}-${refused}`;
     await tenants.apply(tenantPod(name, { does: 'once' }));
-    const printed = await tenants.result(name);
-    const { status } = await tenants.pod(name);
-    if (printed === 'right\n') ran = true;
-    else if (STILL_COUNTS_THE_GONE.test(status?.message ?? '')) refused++;
-    else
-      return {
-        gap,
-        refused,
-        problems: [`round ${round}: ${printed}\n${await tenants.describe(name)}`],
-      };
+    const message = await untilRan(tenants, name);
+    if (!STILL_COUNTS_THE_GONE.test(message ?? ''))
+      return { gap, refused, problems: judgeEnd(tenants, name).catch((error) => [String(error)]) };
     await tenants.forget(name);
   }
-  return {
-    gap,
-    refused,
-    problems: !ran ? [`round ${round}: ${refused} pods were refused, and none ran`] : [],
-  };
+  const problems = Promise.resolve([
+    `round ${round}: ${MOST_TRIES} pods were refused, and none ran`,
+  ]);
+  return { gap, refused: MOST_TRIES, problems };
+}
+
+/** Waits until the pod has computed or failed. @returns the kubelet's message if it failed */
+async function untilRan(tenants: Tenants, name: string): Promise<string | undefined> {
+  const look = async () => ({
+    hasComputed: hasPrinted(tenants.namespace, name, 'right'),
+    status: (await tenants.pod(name)).status,
+  });
+  const { status } = await lookUntil(
+    look,
+    (seen) => seen.hasComputed || seen.status?.phase === 'Failed',
+    { everyMs: 50 },
+  );
+  return status?.message;
+}
+
+async function judgeEnd(tenants: Tenants, name: string): Promise<string[]> {
+  const printed = await tenants.result(name);
+  if (printed !== 'right\n') return [`${name}: ${printed}\n${await tenants.describe(name)}`];
+  await tenants.forget(name);
+  return [];
 }
 
 function report(rounds: readonly Round[]): void {

@@ -18,6 +18,16 @@ export function nodeLog(container: 'device-plugin' | 'gpu-proxy'): string[] {
   return logs.flatMap((file) => (readIfThere(path.join(POD_LOGS, file)) ?? '').split('\n'));
 }
 
+/** Whether a pod has printed this line, also if the kubelet does not know it yet. */
+export function hasPrinted(namespace: string, pod: string, line: string): boolean {
+  const directories = readdirSync(POD_LOGS).filter((name) =>
+    name.startsWith(`${namespace}_${pod}_`),
+  );
+  return directories
+    .flatMap((name) => (readIfThere(path.join(POD_LOGS, name, 'main', '0.log')) ?? '').split('\n'))
+    .some((text) => text.endsWith(` stdout F ${line}`));
+}
+
 /**
  * gpu-proxy's log lines about a pod: those with its name, and those of its allocations. On another
  * machine, only those of the current container.
