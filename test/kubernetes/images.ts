@@ -127,7 +127,7 @@ async function archive(title: string, names: readonly string[]): Promise<string>
       ? readFileSync(`${file}.digests`, 'utf8')
       : undefined;
   if (known !== digests) {
-    await exportImages(names, file);
+    await exportImages(names, file, false);
     writeFileSync(`${file}.digests`, digests);
   }
   return file;

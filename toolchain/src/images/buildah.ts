@@ -36,8 +36,15 @@ export async function buildImage({ name, directory, context, base }: ImageBuild)
   ]);
 }
 
-/** Writes images to one archive, in which they share layers, for `ctr images import` and others. */
-export async function exportImages(names: readonly string[], archive: string): Promise<void> {
+/**
+ * Writes images to one archive, in which they share layers, for `ctr images import` and others.
+ * @param isCompressed false: twice as large, in a fraction of the time
+ */
+export async function exportImages(
+  names: readonly string[],
+  archive: string,
+  isCompressed = true,
+): Promise<void> {
   mkdirSync(path.dirname(archive), { recursive: true });
   const [layout, unfinished] = [`${archive}.layout`, `${archive}.unfinished`];
   rmSync(layout, { recursive: true, force: true });
@@ -46,6 +53,7 @@ export async function exportImages(names: readonly string[], archive: string): P
       await buildah(`image ${name} could not be exported`, [
         'push',
         '--quiet',
+        ...(isCompressed ? [] : ['--disable-compression']),
         name,
         `oci:${layout}:${name}`,
       ]);
