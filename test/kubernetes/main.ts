@@ -180,6 +180,8 @@ async function playOn({ runtime, archives, scenarios, tally }: Play): Promise<vo
   const begin = performance.now();
   const cluster = await TestNode.start(runtime, archives, (line) => console.log(line));
   console.log(`the cluster is up after ${seconds(begin)}`);
+  for (const scenario of scenarios)
+    if ('prepare' in scenario) scenario.prepare(cluster).catch(() => undefined); // play() fails
   try {
     for (const scenario of scenarios) await play(scenario, { cluster, tally });
   } finally {

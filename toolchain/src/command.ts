@@ -18,6 +18,8 @@ interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Runs in its own process group, so that Ctrl-C does not reach it. */
   readonly detached?: boolean;
+  /** Runs with the lowest priority, beside something that waits for a processor. */
+  readonly inBackground?: boolean;
 }
 
 /**
@@ -30,7 +32,8 @@ export function runCommand(
   options: CommandOptions = {},
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, {
+    const nice = options.inBackground ? ['-n', '19', command] : [];
+    const child = spawn(options.inBackground ? 'nice' : command, [...nice, ...args], {
       ...spawnOptions(options),
       stdio: ['ignore', 'pipe', 'pipe'],
     });

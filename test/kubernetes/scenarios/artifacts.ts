@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
 import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
 import {
   buildKubernetesTools,
@@ -8,8 +8,10 @@ import {
 } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { productVersion } from '@nvidia-virtual/toolchain/version';
 import { REPOSITORY } from '../../paths.js';
+import type { TestNode } from '../cluster/test-node.js';
 import { TestKey } from '../signing-key.js';
 import { install as installByKrew, readPlatforms } from '../usage/krew.js';
+import { makeGpuUsage } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { install, SLOTS, uninstall, untilOffered } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
@@ -25,18 +27,24 @@ const FILES = [
   ...[`gpu-usage-v${VERSION}-node.tar.gz`, 'gpu-usage.yaml', BILL, CHART, `${CHART}.prov`, IMAGES],
 ];
 
+interface Release {
+  readonly directory: string;
+  readonly key: TestKey;
+  readonly made: CommandResult;
+}
+
+const releases = new WeakMap<TestNode, Promise<Release>>();
+
 export const artifacts: NodeScenario = {
   name: 'artifacts',
   about: 'npm run release; a node without a registry runs what its files contain',
   installs: true,
+  prepare: makeRelease,
   async play(scene) {
     const { cluster, tally, tenants } = scene;
-    const key = await TestKey.create(path.join(cluster.directory, 'key'));
-    const directory = path.join(cluster.directory, 'release');
-    const args = [RELEASE, '--rehearsal', '--output', directory, ...key.options];
-    const { status, output } = await runCommand(process.execPath, args);
-    tally.judge('npm run release', status === 0 ? [] : [output]);
-    if (status !== 0) return;
+    const { directory, key, made } = await makeRelease(cluster);
+    tally.judge('npm run release', made.status === 0 ? [] : [made.output]);
+    if (made.status !== 0) return;
     await judgeFiles(scene, directory, key);
 
     const { registry, node, control, tag, kubeScheduler, redis } = chartImages();
@@ -55,6 +63,20 @@ export const artifacts: NodeScenario = {
     await uninstall(cluster);
   },
 };
+
+function makeRelease(cluster: TestNode): Promise<Release> {
+  const release = releases.get(cluster) ?? makeReleaseIn(cluster.directory);
+  releases.set(cluster, release);
+  return release;
+}
+
+async function makeReleaseIn(parent: string): Promise<Release> {
+  await makeGpuUsage(); // builds in the same directory
+  const directory = path.join(parent, 'release');
+  const key = await TestKey.create(path.join(parent, 'key'));
+  const args = [RELEASE, '--rehearsal', '--output', directory, ...key.options];
+  return { directory, key, made: await runCommand(process.execPath, args, { inBackground: true }) };
+}
 
 async function judgeFiles({ cluster, tally }: NodeScene, at: string, key: TestKey): Promise<void> {
   const sums = readFileSync(path.join(at, 'SHA256SUMS'), 'utf8');

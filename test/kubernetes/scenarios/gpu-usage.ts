@@ -1,3 +1,4 @@
+import { cpSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
 import type { NodeGpuUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
@@ -6,7 +7,9 @@ import { lookUntil } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { SLOTS } from './product.js';
 
-const PLUGIN = path.join(REPOSITORY, 'build', 'kubectl-plugin');
+const BUILT = path.join(REPOSITORY, 'build', 'kubectl-plugin');
+/** A copy, because a release and the commands of a page build the plugin again. */
+const PLUGIN = path.join(REPOSITORY, 'build', 'kubernetes', 'kubectl-plugin');
 
 let made: Promise<void> | undefined;
 
@@ -42,6 +45,8 @@ async function makePlugin(): Promise<void> {
     path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js'),
   ]);
   if (status !== 0) throw new Error(`the plugin of kubectl could not be made:\n${output}`);
+  rmSync(PLUGIN, { recursive: true, force: true });
+  cpSync(BUILT, PLUGIN, { recursive: true, verbatimSymlinks: true });
 }
 
 /**

@@ -37,5 +37,7 @@ export interface NodeScenario extends About {
   readonly anywhere?: false;
   /** The only runtime that supports the scenario. Undefined: every runtime. */
   readonly runtime?: ContainerRuntime;
+  /** Begins in the background, while scenarios before it wait. play() awaits it. */
+  prepare?(cluster: TestNode): Promise<unknown>;
   play(scene: NodeScene): Promise<void>;
 }

@@ -18,6 +18,7 @@ export const upgrading: NodeScenario = {
   name: 'upgrading',
   about: 'from the images of the previous commit to the current ones and back, while pods continue',
   installs: true,
+  prepare: () => imagesOf(undefined),
   play: (scene) => upgradeFrom(scene),
 };
 
@@ -29,13 +30,21 @@ export const upgradingFromFirst: NodeScenario = {
   play: (scene) => upgradeFrom(scene, FIRST),
 };
 
+const made = new Map<string | undefined, ReturnType<typeof previousImages>>();
+
+function imagesOf(from: string | undefined): ReturnType<typeof previousImages> {
+  const images = made.get(from) ?? previousImages(from);
+  made.set(from, images);
+  return images;
+}
+
 /**
  * Problem of other systems: an upgrade overwrites the library that running programs have mapped,
  * and they crash. @param from default: the previous commit
  */
 async function upgradeFrom(scene: NodeScene, from?: string): Promise<void> {
   const { cluster, tally, tenants } = scene;
-  const previous = await previousImages(from);
+  const previous = await imagesOf(from);
   if ('missing' in previous)
     return tally.skip(`upgrade from ${from ?? 'the commit before'}`, previous.missing);
   await cluster.import([previous.archive]);

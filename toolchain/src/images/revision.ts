@@ -33,7 +33,7 @@ export async function previousRevision(
   env = process.env,
   from?: string,
 ): Promise<Revision | NoRevision> {
-  const changed = (await must('git', ['status', '--porcelain'], repository)) !== '';
+  const changed = (await must('git', ['status', '--porcelain'], { cwd: repository })) !== '';
   const name = from ?? (changed ? 'HEAD' : 'HEAD^');
   const options = { cwd: repository };
   const { status, output } = await runCommand(
@@ -60,7 +60,7 @@ export async function previousRevision(
   return { missing };
 }
 
-/** Returns its images, from an earlier build if possible. */
+/** Returns its images, from an earlier build if possible. A build runs in the background. */
 export async function revisionImages(
   { id, directory }: Revision,
   registry: string,
@@ -70,12 +70,10 @@ export async function revisionImages(
   await checkOut(id, directory);
   const known = await Promise.all(names.map(imageDigest));
   if (known.every((digest) => digest !== undefined)) return names;
-  await must('npm', ['ci', '--no-audit', '--no-fund'], directory);
-  await must(
-    process.execPath,
-    [path.join('node_modules', 'typescript', 'bin', 'tsc'), '-b'],
-    directory,
-  );
+  const inBackground = { cwd: directory, inBackground: true };
+  await must('npm', ['ci', '--no-audit', '--no-fund'], inBackground);
+  const tsc = path.join('node_modules', 'typescript', 'bin', 'tsc');
+  await must(process.execPath, [tsc, '-b'], inBackground);
   const args = [
     path.join('toolchain', 'dist', 'images', 'main.js'),
     '--tag',
@@ -85,7 +83,7 @@ export async function revisionImages(
     '--registry',
     registry,
   ];
-  await must(process.execPath, args, directory);
+  await must(process.execPath, args, inBackground);
   return names;
 }
 
@@ -98,7 +96,8 @@ export async function keepImages({ node, control }: ProductImages): Promise<void
 
 async function isShallow(repository: string): Promise<boolean> {
   return (
-    (await must('git', ['rev-parse', '--is-shallow-repository'], repository)).trim() === 'true'
+    (await must('git', ['rev-parse', '--is-shallow-repository'], { cwd: repository })).trim() ===
+    'true'
   );
 }
 
@@ -119,8 +118,12 @@ async function checkOut(id: string, directory: string): Promise<void> {
   await must('mv', [unfinished, directory]);
 }
 
-async function must(command: string, args: readonly string[], cwd = REPOSITORY): Promise<string> {
-  const { status, output } = await runCommand(command, args, { cwd });
+async function must(
+  command: string,
+  args: readonly string[],
+  { cwd = REPOSITORY, inBackground = false } = {},
+): Promise<string> {
+  const { status, output } = await runCommand(command, args, { cwd, inBackground });
   if (status !== 0)
     throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed in ${cwd}:\n${output}`);
   return output;
