@@ -10,7 +10,6 @@ import { NodeObject, type NodeTrouble } from './node-object.js';
 const CHECK_MS = 60_000;
 /** Interval of repeated Events. The API server keeps an Event for an hour. */
 const REPEAT_MS = 1800_000;
-const BUSY_MS = 500;
 const BACKOFF = { first: 1000, longest: 30_000 };
 
 interface NodeReporterOptions {
@@ -34,6 +33,8 @@ export class NodeReporter {
   readonly #said = new Map<string, { readonly count: number; readonly at: number }>();
   #timer: NodeJS.Timeout | undefined;
   #busy = false;
+  /** Something changed since the current report began. */
+  #changed = false;
   #ended = false;
   readonly #backoff = new Backoff(BACKOFF);
   #failure: string | undefined;
@@ -58,7 +59,8 @@ export class NodeReporter {
     for (const [message, { count }] of this.#said)
       if (!troubles.some((trouble) => trouble.message === message))
         this.#said.set(message, { count, at: Number.NEGATIVE_INFINITY });
-    this.#soon(0);
+    this.#changed = true;
+    if (!this.#busy) this.#soon(0);
   }
 
   end(): void {
@@ -73,13 +75,13 @@ export class NodeReporter {
   }
 
   async #tell(): Promise<void> {
-    if (this.#busy) return this.#soon(BUSY_MS);
     this.#busy = true;
+    this.#changed = false;
     try {
       await this.#tellAll();
       this.#failure = undefined;
       this.#backoff.reset();
-      this.#soon(CHECK_MS);
+      this.#soon(this.#changed ? 0 : CHECK_MS);
     } catch (error) {
       this.#fail(error as Error);
       this.#soon(this.#backoff.next());
