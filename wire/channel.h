@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "wire/decoder.h"
@@ -97,6 +98,10 @@ class WorkerChannel {
   bool next(FrameHeader& header, Decoder& payload,
             std::uint64_t spinNanoseconds = kSpinNanoseconds);
   ChannelEnd end() const { return end_; }
+
+  /// The header of the frame that next() will return, if the client has published it. A hint: the
+  /// client can still change it.
+  std::optional<FrameHeader> glance() const;
 
   /// Encoder for the reply's payload; reply() sends it. Frames without kFrameWantsReply get no
   /// reply. A payload that does not fit is omitted, and the client's decoder fails.

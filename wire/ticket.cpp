@@ -46,9 +46,14 @@ bool TicketTurn::stopped() const { return barrier::ended(stopped_); }
 void TicketTurn::pass(std::uint64_t ticket, bool shared) {
   if (ticket == 0) return;
   if (shared)
-    passed(1);
+    passShared(1);
   else if (barrier::advance(entered_, ticket | kAlone, ticket + kTicket))
     passed(kTicket);
+}
+
+void TicketTurn::passShared(std::uint64_t tickets) {
+  if (tickets > 1) barrier::add(entered_, tickets - 1);
+  passed(tickets);
 }
 
 void TicketTurn::passed(std::uint64_t tickets) {

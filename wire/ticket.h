@@ -36,6 +36,10 @@ class TicketTurn {
   /// Gives the turn to the next ticket. Call it once for each successful await(). Ignores 0, and
   /// tickets of a hostile client that do not have the turn.
   void pass(std::uint64_t ticket, bool shared = false);
+  /// Passes several shared tickets at once: one that await() let in, and `tickets - 1` that its
+  /// caller served behind it without await(), because no other ticket lies between them. Until
+  /// then, the first one keeps away all that must be alone.
+  void passShared(std::uint64_t tickets);
   /// Ends every present and future wait.
   void stop();
   bool stopped() const;
@@ -56,8 +60,8 @@ class TicketTurn {
   static void wakeSleepers(Slot& slot);
   static void wake(Slot& slot);
 
+  alignas(64) std::atomic<bool> stopped_{false};
   alignas(64) std::atomic<std::uint64_t> passed_{kTicket};
-  std::atomic<bool> stopped_{false};
   alignas(64) std::atomic<std::uint64_t> entered_{kTicket};  ///< those that got their turn
   Slot alone_[kSlots];
   Slot shared_[kSlots];

@@ -70,6 +70,16 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
   return true;
 }
 
+std::optional<FrameHeader> WorkerChannel::glance() const {
+  const std::uint64_t firstWord = barrier::observe(memory_->firstWord(head_));
+  if (firstWord == 0) return std::nullopt;
+  FrameHeader header;
+  std::memcpy(&header, &firstWord, sizeof(firstWord));
+  std::memcpy(&header.ticket, memory_->at(head_) + offsetof(FrameHeader, ticket),
+              sizeof(header.ticket));
+  return header;
+}
+
 /// A forked child of the client may still write: the worker reads no more than a ring holds.
 bool WorkerChannel::drained() {
   if (lastHead_ == 0) lastHead_ = head_ + kRequestBytes;

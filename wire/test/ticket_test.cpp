@@ -146,7 +146,28 @@ TEST_CASE("a hostile client's shared ticket finds nobody who must be alone") {
   CHECK(!other.await(ticket(1) + 1));
 }
 
-// Random calls of many threads, so many that the lower half of the tickets overflows.
+TEST_CASE("shared tickets may be passed together, and keep away others until then") {
+  TicketTurn turn;
+  CHECK(turn.await(ticket(1), true));
+  CHECK(turn.await(ticket(1) + 2, true));
+  turn.pass(ticket(1) + 2, true);
+  unit::Waiter alone([&] {
+    CHECK(turn.await(ticket(1) + 4));
+    turn.pass(ticket(1) + 4);
+    CHECK(turn.await(ticket(2) + 4, true));
+  });
+  CHECK(alone.waits());
+  TicketTurn hostile;
+  CHECK(hostile.await(ticket(1), true));
+  CHECK(!hostile.await(ticket(1)));
+  hostile.passShared(3);
+  CHECK(!hostile.await(ticket(1) + 1));
+  CHECK(hostile.await(ticket(1) + 3));
+  turn.passShared(3);
+}
+
+// Random calls of many threads, so many that the lower half of the tickets overflows. Half of the
+// threads pass rows of shared tickets together.
 TEST_CASE("each thread's tickets are served in order, and those before one that is alone") {
   constexpr int kThreads = 6, kCalls = 30'000;
   TicketCounter counter;
@@ -155,10 +176,17 @@ TEST_CASE("each thread's tickets are served in order, and those before one that 
   std::vector<std::thread> threads;
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
+      std::uint64_t row = 0, rowTurn = 0;
+      const auto endRow = [&] {
+        if (row > 0) turn.passShared(row);
+        row = 0;
+      };
       for (int call = 0; call < kCalls; ++call) {
         const bool shared = (call * 7 + thread) % 16 != 0;
         const std::uint64_t mine = shared ? counter.takeShared() : counter.take();
-        CHECK(turn.await(mine, shared));
+        const bool goesOn = shared && row > 0 && mine / kTicket == rowTurn;
+        if (!goesOn) endRow();
+        CHECK((goesOn || turn.await(mine, shared)));
         const std::uint64_t others = inside.fetch_add(shared ? 1 : kTicket);
         if (shared)
           CHECK(others < kTicket);
@@ -166,8 +194,12 @@ TEST_CASE("each thread's tickets are served in order, and those before one that 
           CHECK((others == 0 && passed == mine));
         inside -= shared ? 1 : kTicket;
         passed += shared ? 1 : kTicket;
-        turn.pass(mine, shared);
+        if (shared && thread % 2 == 0)
+          ++row, rowTurn = mine / kTicket;
+        else
+          turn.pass(mine, shared);
       }
+      endRow();
     });
   }
   for (std::thread& thread : threads) thread.join();

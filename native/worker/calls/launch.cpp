@@ -119,7 +119,7 @@ CUresult launchWith(const Thread& thread, const LaunchRequest& launch,
 
 CUresult counted(Thread& thread, CUstream stream, CUresult status) {
   thread.noteLaunch(stream);
-  if (status == CUDA_SUCCESS) count(thread.session.figures.launches);
+  if (status == CUDA_SUCCESS) thread.countLaunch();
   return status;
 }
 

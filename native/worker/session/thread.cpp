@@ -55,6 +55,7 @@ void Thread::serve() {
     reader_.answers(false);
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
   }
+  endRow();
   if (channel_->end() == wire::ChannelEnd::nonsense)
     session.fail("the client wrote a frame that is not valid");
 }
@@ -88,7 +89,12 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
     session.fail("the client shared the ticket of a call that runs alone");
     return false;
   }
-  if (session.turn.await(header.ticket, shares_)) return true;
+  if (shares_ && continuesRow(header) && !session.turn.stopped()) return ++row_, true;
+  endRow();
+  if (session.turn.await(header.ticket, shares_)) {
+    if (shares_) row_ = 1, rowTurn_ = header.ticket / wire::kTicket;
+    return true;
+  }
   if (!session.turn.stopped())
     session.fail("the client used ticket " + std::to_string(header.ticket) +
                  " twice, or out of order");
@@ -128,6 +134,23 @@ void Thread::passTicket(const void* used) {
   leaveTurn();
 }
 
+/// Whether the shared ticket has the turn with those of the row: no ticket that must be alone lies
+/// between them.
+bool Thread::continuesRow(const wire::FrameHeader& header) const {
+  return row_ > 0 && header.ticket / wire::kTicket == rowTurn_;
+}
+
+/// Whether the client has published a frame that will continue the row.
+bool Thread::rowGoesOn() const {
+  const std::optional<wire::FrameHeader> next = channel_->glance();
+  return next && (next->flags & wire::kFrameShares) != 0 && continuesRow(*next);
+}
+
+void Thread::endRow() {
+  if (row_ > 0) session.turn.passShared(std::exchange(row_, 0));
+  if (launches_ > 0) count(session.figures.launches, std::exchange(launches_, 0));
+}
+
 /// A stream that has just joined a capture must get no marker of the gate.
 void Thread::leaveTurn(bool submitted) {
   const RelaxedCapture relaxed(driver, session.captures);
@@ -135,8 +158,10 @@ void Thread::leaveTurn(bool submitted) {
     endTraced(submitted);
   if (pass_.measures() && isCaptured(pass_.stream())) pass_.leaveUnmeasured();
   pass_.leave();
-  session.turn.pass(ticket_, shares_);
-  ticket_ = 0;
+  const std::uint64_t ticket = std::exchange(ticket_, 0);
+  if (ticket == 0 || (shares_ && rowGoesOn())) return;
+  if (!shares_) session.turn.pass(ticket);
+  endRow();
 }
 
 /// Captured work does not run, so nobody waits for it. Markers are not traced.

@@ -57,6 +57,13 @@ class Thread {
 
   /// Records that the current frame launched a kernel into this stream.
   void noteLaunch(CUstream stream) { launchedInto_ = stream, launchFrame_ = frames_; }
+  /// Counts a launch. The figure, which all threads write, has a row of launches at its end.
+  void countLaunch() {
+    if (row_ == 0)
+      count(session.figures.launches);
+    else
+      ++launches_;
+  }
   /// The same for a small copy that the client does not wait for. If it waited right behind the
   /// last one, the word follows at once.
   void noteCopy(CUstream stream);
@@ -178,6 +185,9 @@ class Thread {
   /// order.
   bool awaitTurn(const wire::FrameHeader& header);
   void leaveTurn(bool submitted = true);
+  bool continuesRow(const wire::FrameHeader& header) const;
+  bool rowGoesOn() const;
+  void endRow();
   CUresult earlierError();
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
@@ -188,6 +198,9 @@ class Thread {
   wire::FrameHeader frame_{};  ///< the current one
   std::uint64_t ticket_ = 0;
   bool shares_ = false;            ///< the ticket is shared
+  std::uint64_t row_ = 0;          ///< shared tickets that were served and not passed yet
+  std::uint64_t rowTurn_ = 0;      ///< their turn
+  std::uint64_t launches_ = 0;     ///< of the row
   std::uint64_t frames_ = 1;       ///< number of the current frame
   std::uint64_t launchFrame_ = 0;  ///< number of the last frame that launched a kernel
   CUstream launchedInto_ = nullptr;
