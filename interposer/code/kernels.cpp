@@ -34,17 +34,12 @@ Kernel* findKernel(std::uint64_t handle) {
 std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners) {
   const auto handle = reply.get<std::uint64_t>();
   const char* name = reply.getString(wire::kNameBytes);
-  const auto unknown = reply.get<CUresult>();
-  const auto parameters = reply.getArray<KernelParameter>(4096);
   if (!reply.ok()) return nullptr;
   auto described = std::make_shared<Kernel>();
   described->handle = handle;
   described->name = name;
   currentDevice(&described->device);
-  auto kernel = loadedCode().add(handle, owners, std::move(described));
-  if (unknown == CUDA_SUCCESS) kernel->setParameters(parameters);
-  kernel->whyUnknown = unknown;
-  return kernel;
+  return loadedCode().add(handle, owners, std::move(described));
 }
 
 void addModule(CUmodule module, std::uint64_t library) {
@@ -79,8 +74,12 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   call.encoder().put(handle);
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  if (readKernel(reply, {}) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return known_ ? CUDA_SUCCESS : whyUnknown.load();
+  readKernel(reply, {});
+  const auto status = reply.get<CUresult>();
+  const auto described = reply.getArray<KernelParameter>(4096);
+  if (!reply.ok()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (status == CUDA_SUCCESS) setParameters(described);
+  return status;
 }
 
 std::mutex& answersMutex() {

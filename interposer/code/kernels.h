@@ -38,11 +38,10 @@ struct Kernel {
   std::uint64_t handle = 0;
   std::string name;
 
-  /// The layout of the parameters. Queried again if the driver could not tell it at first.
+  /// The layout of the parameters, which the driver is asked for at first use: many kernels are
+  /// found and never launched.
   CUresult parameters(const std::vector<KernelParameter>*& layout);
   std::uint32_t parameterBytes() const { return parameterBytes_; }
-  void setParameters(std::span<const KernelParameter> layout);
-  std::atomic<CUresult> whyUnknown{CUDA_SUCCESS};  ///< what the driver answered instead of a layout
 
   KernelAnswers answers;
   CUdevice device =
@@ -53,6 +52,8 @@ struct Kernel {
   LegacyLaunch legacyLaunch;
 
  private:
+  void setParameters(std::span<const KernelParameter> layout);
+
   std::atomic<bool> known_{false};  ///< whether the layout is set; it never changes then
   std::vector<KernelParameter> parameters_;
   std::uint32_t parameterBytes_ = 0;
@@ -69,7 +70,7 @@ inline Kernel* findKernel(CUkernel kernel) {
   return findKernel(reinterpret_cast<std::uint64_t>(kernel));
 }
 
-/// Reads a kernel as the worker describes it (native/worker/calls/kernel_description.h) and
+/// Reads a kernel as the worker names it (native/worker/calls/kernel_description.h) and
 /// registers it. Null when it does not parse.
 std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners);
 

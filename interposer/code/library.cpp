@@ -26,7 +26,7 @@ CUresult getKernel(CallNumber number, std::uint64_t owner, const char* name, std
 
 CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count,
                           const std::function<void(unsigned, const Kernel&)>& found) {
-  // In portions, so that the names and layouts of each fit into a reply.
+  // In portions, so that the names of each fit into a reply.
   constexpr unsigned kPortion = 8;
   for (unsigned done = 0; done < count;) {
     Call portion;

@@ -42,12 +42,19 @@ Parameters parametersOf(Ask ask) {
   return parameters;
 }
 
-CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name,
-                const Parameters& parameters) {
+CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name) {
   const std::size_t bytes = std::strlen(name) + 1;
   if (bytes > wire::kNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
   out.put(handle);
   out.putBytes(name, bytes);
+  return out.failed() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+template <class Ask>
+CUresult describe(Thread& thread, wire::Encoder& out, CUresult named, Ask ask) {
+  if (named != CUDA_SUCCESS) return named;
+  const RelaxedCapture relaxed(thread.driver, thread.session.captures);
+  const Parameters parameters = parametersOf(ask);
   out.put(parameters.status);
   out.putBytes(parameters.list.data(), parameters.list.size() * sizeof(Parameter));
   return out.failed() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
@@ -55,39 +62,37 @@ CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name,
 
 }  // namespace
 
-CUresult describe(Thread& thread, CUkernel kernel, std::uint64_t parent, wire::Encoder& out) {
-  const Driver& driver = thread.driver;
+CUresult name(Thread& thread, CUkernel kernel, std::uint64_t parent, wire::Encoder& out) {
   const char* name = nullptr;
-  if (const CUresult status = driver.cuKernelGetName(&name, kernel); status != CUDA_SUCCESS)
-    return status;
-  const auto ask = [&](size_t i, size_t* offset, size_t* size) {
-    return driver.cuKernelGetParamInfo(kernel, i, offset, size);
-  };
-  return encode(out, thread.add(wire::HandleKind::kernel, kernel, parent), name, parametersOf(ask));
+  const CUresult status = thread.driver.cuKernelGetName(&name, kernel);
+  if (status != CUDA_SUCCESS) return status;
+  return encode(out, thread.add(wire::HandleKind::kernel, kernel, parent), name);
+}
+
+CUresult name(Thread& thread, CUfunction function, std::uint64_t parent, wire::Encoder& out) {
+  const char* name = nullptr;
+  const CUresult status = thread.driver.cuFuncGetName(&name, function);
+  if (status != CUDA_SUCCESS) return status;
+  return encode(out, thread.add(wire::HandleKind::function, function, parent), name);
 }
 
 CUresult describeKernel(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
+  const Driver& driver = thread.driver;
   CUkernel kernel = nullptr;
   if (thread.find<CUkernel>(handle, &kernel) == CUDA_SUCCESS)
-    return describe(thread, kernel, 0, out);
+    return describe(thread, out, name(thread, kernel, 0, out),
+                    [&](size_t i, size_t* offset, size_t* size) {
+                      return driver.cuKernelGetParamInfo(kernel, i, offset, size);
+                    });
   CUfunction function = nullptr;
   if (const CUresult status = thread.find<CUfunction>(handle, &function); status != CUDA_SUCCESS)
     return status;
-  return describe(thread, function, 0, out);
-}
-
-CUresult describe(Thread& thread, CUfunction function, std::uint64_t parent, wire::Encoder& out) {
-  const Driver& driver = thread.driver;
-  const char* name = nullptr;
-  if (const CUresult status = driver.cuFuncGetName(&name, function); status != CUDA_SUCCESS)
-    return status;
-  const auto ask = [&](size_t i, size_t* offset, size_t* size) {
-    return driver.cuFuncGetParamInfo(function, i, offset, size);
-  };
-  return encode(out, thread.add(wire::HandleKind::function, function, parent), name,
-                parametersOf(ask));
+  return describe(thread, out, name(thread, function, 0, out),
+                  [&](size_t i, size_t* offset, size_t* size) {
+                    return driver.cuFuncGetParamInfo(function, i, offset, size);
+                  });
 }
 
 }  // namespace worker

@@ -70,7 +70,7 @@ CUresult decodeNamed(Thread& thread, wire::Decoder& in, std::uint64_t& handle, T
   return thread.find<T>(handle, &object);
 }
 
-/// Describes `wanted` elements from `first` on. The driver can only list all of them at once.
+/// Names `wanted` elements from `first` on. The driver can only list all of them at once.
 template <class Owner, class Element>
 CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out,
                    CUresult (*count)(unsigned*, Owner),
@@ -93,7 +93,7 @@ CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out,
   const unsigned portion = first < total ? std::min(wanted, total - first) : 0;
   out.put<std::uint32_t>(portion);
   for (unsigned i = 0; i < portion; ++i) {
-    if (const CUresult status = describe(thread, elements[first + i], handle, out);
+    if (const CUresult status = worker::name(thread, elements[first + i], handle, out);
         status != CUDA_SUCCESS)
       return status;
   }
@@ -134,7 +134,7 @@ CUresult cuLibraryGetKernel(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   if (const CUresult status = thread.driver.cuLibraryGetKernel(&kernel, library, name);
       status != CUDA_SUCCESS)
     return status;
-  return describe(thread, kernel, handle, out);
+  return worker::name(thread, kernel, handle, out);
 }
 
 CUresult cuLibraryEnumerateKernels(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
@@ -152,7 +152,7 @@ CUresult cuKernelGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
   if (const CUresult status = thread.driver.cuKernelGetFunction(&function, kernel);
       status != CUDA_SUCCESS)
     return status;
-  return describe(thread, function, handle, out);
+  return worker::name(thread, function, handle, out);
 }
 
 CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
@@ -186,7 +186,7 @@ CUresult cuModuleGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
   if (const CUresult status = thread.driver.cuModuleGetFunction(&function, module, name);
       status != CUDA_SUCCESS)
     return status;
-  return describe(thread, function, handle, out);
+  return worker::name(thread, function, handle, out);
 }
 
 CUresult cuModuleEnumerateFunctions(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
