@@ -1,5 +1,6 @@
-// Queries of events and streams. Programs poll, so an answer of CUDA_SUCCESS is repeated without
-// the worker while it must still hold. CUDA_ERROR_NOT_READY always comes from the driver.
+// Queries of events and streams, and waits for streams. Programs poll, so an answer of CUDA_SUCCESS
+// is repeated without the worker while it must still hold. CUDA_ERROR_NOT_READY always comes from
+// the driver.
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
 #include "interposer/session/callback.h"
@@ -39,6 +40,19 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
 /// Another process may record an event that it shares, without any call of this one.
 CUresult cuEventQuery(CUevent hEvent) {
   return query(hEvent, !sharesEvents(), remote::cuEventQuery);
+}
+
+/// After a copy from the GPU that the thread waited for, the stream has nothing to wait for.
+CUresult cuStreamSynchronize(CUstream hStream) {
+  Session* const session = Session::current();
+  if (session == nullptr || insideCallback()) [[unlikely]]
+    return Session::ready();
+  const Thread& thread = Thread::current();
+  const std::uint64_t until =
+      thread.completed.endedUntil(thread.context(), number(hStream), session->changes());
+  if (until != 0 && mayRepeat(*session) && wire::monotonicNanoseconds() < until)
+    return CUDA_SUCCESS;
+  return remote::cuStreamSynchronize(hStream);
 }
 
 CUresult cuStreamQuery(CUstream hStream) { return query(hStream, true, remote::cuStreamQuery); }

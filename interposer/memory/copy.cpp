@@ -12,6 +12,7 @@
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/copy.h"
+#include "wire/wait.h"
 
 namespace interposer {
 
@@ -79,6 +80,9 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   const auto content = reply.getBytes(wire::kInlineCopyBytes);
   if (content.size() != bytes) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   noteEnded(stream, load);
+  Thread& thread = Thread::current();
+  thread.completed.noteEnded(thread.context(), number(stream), thread.changes,
+                             wire::monotonicNanoseconds());
   std::memcpy(destination, content.data(), bytes);
   return afterWait(), CUDA_SUCCESS;
 }

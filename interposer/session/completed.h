@@ -31,6 +31,19 @@ class Completed {
            now < answer.until;
   }
 
+  /// A copy with the stream, which comes after all its work, has ended. Other than an answer to a
+  /// query, that means that what the work printed has arrived.
+  void noteEnded(CUcontext context, std::uint64_t stream, std::uint64_t changes,
+                 std::uint64_t now) {
+    ended_ = {context, stream, changes, now + kRepeatNanoseconds};
+  }
+  /// Until when a wait for the stream would return at once, as far as is known; 0: it may wait.
+  std::uint64_t endedUntil(CUcontext context, std::uint64_t stream, std::uint64_t changes) const {
+    return ended_.changes == changes && ended_.object == stream && ended_.context == context
+               ? ended_.until
+               : 0;
+  }
+
   /// What runs besides copies with the legacy default stream that take no longer than their calls:
   /// kQuiet: nothing that this stream waits for; kIdle: nothing in the context.
   enum Load { kBusy, kQuiet, kIdle };
@@ -55,6 +68,7 @@ class Completed {
   Answer& place(std::uint64_t object) { return answers_[indexOf(object)]; }
 
   std::array<Answer, 8> answers_{};
+  Answer ended_;
   Load load_ = kBusy;
   CUcontext loadContext_ = nullptr;
   std::uint64_t loadChanges_ = 0;

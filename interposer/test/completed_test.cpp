@@ -51,3 +51,14 @@ TEST_CASE("the load is known of one context until the next change") {
   completed.noteLoad(kContext, 8, Completed::kQuiet);
   CHECK(completed.load(kContext, 8) == Completed::kQuiet);
 }
+
+TEST_CASE("a stream has nothing to wait for behind a copy that has ended, until the next change") {
+  Completed completed;
+  CHECK(completed.endedUntil(kContext, 40, 5) == 0);
+  completed.noteEnded(kContext, 40, 5, kNow);
+  CHECK(completed.endedUntil(kContext, 40, 5) == kNow + Completed::kRepeatNanoseconds);
+  CHECK(completed.endedUntil(kContext, 40, 6) == 0);
+  CHECK(completed.endedUntil(kContext, 48, 5) == 0);
+  CHECK(completed.endedUntil(kOther, 40, 5) == 0);
+  CHECK(!completed.holds(kContext, 40, 5, kNow));
+}
