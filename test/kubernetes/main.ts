@@ -9,7 +9,6 @@ import { Tally } from '../tally.js';
 import type { Cluster } from './cluster/cluster.js';
 import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
 import { withExistingCluster } from './cluster/existing-cluster.js';
-import { removeFiles } from './cluster/leavings.js';
 import { TestNode } from './cluster/test-node.js';
 import { buildImages } from './images.js';
 import { artifacts } from './scenarios/artifacts.js';
@@ -114,14 +113,6 @@ async function playHere(tally: Tally): Promise<void> {
   await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
   makeGpuUsage().catch(() => undefined); // callers await it, and report why it failed
   const archives = await buildImages();
-  try {
-    await playOnRuntimes(archives, tally);
-  } finally {
-    await removeFiles();
-  }
-}
-
-async function playOnRuntimes(archives: readonly string[], tally: Tally): Promise<void> {
   const { runtime } = values;
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;

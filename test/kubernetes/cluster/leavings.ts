@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -27,7 +27,6 @@ import {
 const OURS = [NODE_DIRECTORY, KUBELET_ROOT, STATE_ROOT];
 /** A NODE_DIRECTORY that is being removed. Its 10,000 files take a slow disk half a minute. */
 const REMOVED = `${NODE_DIRECTORY}.removed`;
-let removal: Promise<unknown> | undefined;
 /** Further directories of containerd and its network plugin. */
 const RUNTIME_FILES = ['/run/nvidia-virtual-test-node', CONTAINERD_STATE];
 const LOG_LINKS = '/var/log/containers';
@@ -54,24 +53,19 @@ export function claimNode(): void {
 
 /**
  * Removes everything of a test's node: after a run, and before one, because the last may have been
- * killed. Files of images are removed in the background.
+ * killed. Files of images are removed in the background, also after the end of this process.
  */
 export async function sweepNode(): Promise<void> {
   if (!OURS.some((directory) => existsSync(path.join(directory, MARK)))) return;
   await loseMemory();
   removeNetwork();
   removeLogLinks();
-  await removeFiles();
+  const remove = ['-rf', REMOVED];
+  await runCommand('rm', remove);
   for (const directory of OURS) refuseMounts(directory);
   if (existsSync(NODE_DIRECTORY)) renameSync(NODE_DIRECTORY, REMOVED);
   for (const directory of OURS) removeDirectory(directory);
-  removal = runCommand('rm', ['-rf', REMOVED]);
-}
-
-/** Resolves when the files of every former node are removed. */
-export async function removeFiles(): Promise<void> {
-  await removal;
-  await runCommand('rm', ['-rf', REMOVED]); // of a run that was killed
+  spawn('rm', remove, { detached: true, stdio: 'ignore' }).unref();
 }
 
 /**
