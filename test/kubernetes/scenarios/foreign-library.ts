@@ -14,10 +14,16 @@ export const foreignLibrary: Scenario = {
     const looks = ['env', `LD_LIBRARY_PATH=${COMPAT}`, TENANT, 'look'];
     const insists = ['env', `LD_PRELOAD=${COMPAT}/libcuda.so.1`, 'sleep', '600'];
     const idles = ['sleep', '600'];
+    // Their first processes ignore SIGTERM.
+    const quick = { terminationGracePeriodSeconds: 1 };
     await tenants.apply(
-      tenantPod('idles', { spec: { containers: [tenantContainer('main', 1, '', idles)] } }),
+      tenantPod('idles', {
+        spec: { ...quick, containers: [tenantContainer('main', 1, '', idles)] },
+      }),
       tenantPod('looks', { spec: { containers: [tenantContainer('main', 1, '', looks)] } }),
-      tenantPod('insists', { spec: { containers: [tenantContainer('main', 1, '', insists)] } }),
+      tenantPod('insists', {
+        spec: { ...quick, containers: [tenantContainer('main', 1, '', insists)] },
+      }),
     );
     const printed = await tenants.result('looks');
     tally.judge(
