@@ -372,12 +372,3 @@ test('an invalid configuration is refused with all its errors', async () => {
   ];
   for (const sentence of sentences) expect(stderr).toContain(sentence);
 });
-
-test.each([
-  [['--socket', '/s', '--state', '/s'], '--state is an option of a node'],
-  [['--socket', '/s', '--http', '/s'], '--http is an option of a node'],
-  [['--memory', '1MiB'], '--memory requires --socket'],
-])('serve %j is wrong usage', async (args, sentence) => {
-  const { status, stderr } = await gpuProxy(place, 'serve', ...args);
-  expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-});
