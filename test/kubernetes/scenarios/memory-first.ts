@@ -45,7 +45,7 @@ export const memoryFirst: NodeScenario = {
         ? []
         : [JSON.stringify(models)],
     );
-    for (const model of models) await judgeModel(scene, model);
+    await Promise.all(models.map((model) => judgeModel(scene, model)));
 
     await tenants.apply(tenantPod('beyond', { annotations: { [MEMORY]: '2Gi' } }));
     await tenants.event('beyond', /1 slots of a GPU hold 1Gi.*ask for 2 slots/);
