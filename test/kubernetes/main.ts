@@ -37,19 +37,20 @@ import { userNamespaces } from './scenarios/user-namespaces.js';
 import { webhook } from './scenarios/webhook.js';
 
 /**
- * In this order, on one cluster: the first one installs the product, which all others need but
- * those that install it themselves.
+ * In this order, on one cluster: one of the first two installs the product, which all others need
+ * but those that install it themselves.
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
-  ...[installation, support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
+  ...[installation, artifacts],
+  ...[support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
   ...[userNamespaces, webhook, memoryFirst],
   ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
-  ...[upgrading, artifacts, quickStart, upgradingFromFirst],
+  ...[upgrading, quickStart, upgradingFromFirst],
 ];
 /** Names of the scenarios that run if none is named. */
 const UNNAMED = SCENARIOS.filter(({ onlyByName }) => !onlyByName).map(({ name }) => name);
 /** Scenarios in which the other container runtime could differ. */
-const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
+const OF_THE_RUNTIME = ['artifacts', 'sharing', 'stolen-socket', 'user-namespaces'];
 
 const HELP = `Tests the product in a real Kubernetes. By default this machine becomes its node, \
 which requires root. If KUBECONFIG is set, the scenarios marked * run on that cluster instead.
@@ -114,16 +115,18 @@ async function playHere(tally: Tally): Promise<void> {
   makeGpuUsage().catch(() => undefined); // callers await it, and report why it failed
   const archives = await buildImages();
   const { runtime } = values;
-  for (const [index, one] of RUNTIMES.entries()) {
-    if (runtime !== undefined && runtime !== one) continue;
-    const names = only ?? (index === 0 || runtime !== undefined ? UNNAMED : OF_THE_RUNTIME);
-    const scenarios = choose(
+  const plays = RUNTIMES.filter((one) => (runtime ?? one) === one).map((one, index) => ({
+    runtime: one,
+    scenarios: choose(
       SCENARIOS.filter((each) => each.anywhere || (each.runtime ?? one) === one),
-      names,
-    );
-    if (scenarios.length === 0) continue;
-    console.log(`== ${one}`);
-    await playOn({ runtime: one, archives, scenarios, tally });
+      only ?? (index === 0 ? UNNAMED : OF_THE_RUNTIME),
+    ),
+  }));
+  for (const scenario of plays.flatMap(({ scenarios }) => scenarios))
+    if ('prepare' in scenario) scenario.prepare().catch(() => undefined); // play() fails
+  for (const each of plays.filter(({ scenarios }) => scenarios.length > 0)) {
+    console.log(`== ${each.runtime}`);
+    await playOn({ ...each, archives, tally });
   }
 }
 
@@ -149,12 +152,14 @@ function parseSetting(setting: string): [string, string] {
   return [name, value];
 }
 
-/** The scenarios of these names, after the installation that they need. */
+/** The scenarios of these names, after an installation if they need one. */
 function choose<S extends Scenario | NodeScenario>(
   possible: readonly S[],
   names: readonly string[],
 ): S[] {
   const chosen = possible.filter(({ name }) => names.includes(name));
+  if (chosen.some(({ name }) => name === artifacts.name))
+    return chosen.filter(({ name }) => name !== installation.name);
   return chosen.every(({ installs }) => installs)
     ? chosen
     : possible.filter((each) => each.name === installation.name || chosen.includes(each));
@@ -171,8 +176,6 @@ async function playOn({ runtime, archives, scenarios, tally }: Play): Promise<vo
   const begin = performance.now();
   const cluster = await TestNode.start(runtime, archives, (line) => console.log(line));
   console.log(`the cluster is up after ${seconds(begin)}`);
-  for (const scenario of scenarios)
-    if ('prepare' in scenario) scenario.prepare(cluster).catch(() => undefined); // play() fails
   try {
     for (const scenario of scenarios) await play(scenario, { cluster, tally });
   } finally {

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
 import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
@@ -8,12 +9,11 @@ import {
 } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { productVersion } from '@nvidia-virtual/toolchain/version';
 import { REPOSITORY } from '../../paths.js';
-import type { TestNode } from '../cluster/test-node.js';
 import { TestKey } from '../signing-key.js';
 import { install as installByKrew, readPlatforms } from '../usage/krew.js';
 import { makeGpuUsage } from './gpu-usage.js';
+import { judgeInstallation } from './installation.js';
 import { tenantPod } from './pods.js';
-import { install, SLOTS, uninstall, untilOffered } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 
 const RELEASE = path.join(REPOSITORY, 'toolchain', 'dist', 'release', 'main.js');
@@ -33,40 +33,31 @@ interface Release {
   readonly made: CommandResult;
 }
 
-const releases = new WeakMap<TestNode, Promise<Release>>();
+let release: Promise<Release> | undefined;
 
 export const artifacts: NodeScenario = {
   name: 'artifacts',
-  about: 'npm run release; a node without a registry runs what its files contain',
+  about:
+    'npm run release; a node without a registry runs what its files contain; replaces installation',
   installs: true,
+  runtime: 'containerd-2',
   prepare: makeRelease,
   async play(scene) {
-    const { cluster, tally, tenants } = scene;
-    const { directory, key, made } = await makeRelease(cluster);
-    tally.judge('npm run release', made.status === 0 ? [] : [made.output]);
-    if (made.status !== 0) return;
-    await judgeFiles(scene, directory, key);
-
-    const { registry, node, control, tag, kubeScheduler, redis } = chartImages();
-    const ours = [node, control].map((name) => `${registry}/${name}:${tag}`);
-    await cluster.forget([...ours, `${kubeScheduler}:v${KUBERNETES_VERSION}`, redis]);
-    await cluster.import([path.join(directory, IMAGES)]);
-    await install(cluster, path.join(directory, CHART));
-    await untilOffered(cluster, SLOTS);
-    await tenants.apply(tenantPod('computes', { does: 'once', slots: 2 }));
-    const printed = await tenants.result('computes');
-    tally.judge(
-      'images of the archive and the packaged chart run a pod',
-      printed === 'right\n' ? [] : [printed, await tenants.describe('computes')],
-    );
-    await tenants.delete('pod/computes');
-    await uninstall(cluster);
+    const { tally } = scene;
+    const { directory, key, made } = await makeRelease();
+    try {
+      tally.judge('npm run release', made.status === 0 ? [] : [made.output]);
+      if (made.status !== 0) return;
+      await judgeFiles(scene, directory, key);
+      await judgeNode(scene, directory);
+    } finally {
+      rmSync(path.dirname(directory), { recursive: true });
+    }
   },
 };
 
-function makeRelease(cluster: TestNode): Promise<Release> {
-  const release = releases.get(cluster) ?? makeReleaseIn(cluster.directory);
-  releases.set(cluster, release);
+function makeRelease(): Promise<Release> {
+  release ??= makeReleaseIn(mkdtempSync(path.join(tmpdir(), 'release-')));
   return release;
 }
 
@@ -76,6 +67,23 @@ async function makeReleaseIn(parent: string): Promise<Release> {
   const key = await TestKey.create(path.join(parent, 'key'));
   const args = [RELEASE, '--rehearsal', '--output', directory, ...key.options];
   return { directory, key, made: await runCommand(process.execPath, args, { inBackground: true }) };
+}
+
+/** Installs from the files alone, and leaves the product for the scenarios that follow. */
+async function judgeNode(scene: NodeScene, directory: string): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  const { registry, node, control, tag, kubeScheduler, redis } = chartImages();
+  const ours = [node, control].map((name) => `${registry}/${name}:${tag}`);
+  await cluster.forget([...ours, `${kubeScheduler}:v${KUBERNETES_VERSION}`, redis]);
+  await cluster.import([path.join(directory, IMAGES)]);
+  await judgeInstallation(scene, path.join(directory, CHART));
+  await tenants.apply(tenantPod('computes', { does: 'once', slots: 2 }));
+  const printed = await tenants.result('computes');
+  tally.judge(
+    'images of the archive and the packaged chart run a pod',
+    printed === 'right\n' ? [] : [printed, await tenants.describe('computes')],
+  );
+  await tenants.delete('pod/computes');
 }
 
 async function judgeFiles({ cluster, tally }: NodeScene, at: string, key: TestKey): Promise<void> {

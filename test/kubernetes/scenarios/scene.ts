@@ -38,6 +38,6 @@ export interface NodeScenario extends About {
   /** The only runtime that supports the scenario. Undefined: every runtime. */
   readonly runtime?: ContainerRuntime;
   /** Begins in the background, while scenarios before it wait. play() awaits it. */
-  prepare?(cluster: TestNode): Promise<unknown>;
+  prepare?(): Promise<unknown>;
   play(scene: NodeScene): Promise<void>;
 }
