@@ -86,6 +86,15 @@ std::uint64_t HandleTable::handleOf(HandleKind kind, void* object) const {
   return known != handles_.end() ? known->second : 0;
 }
 
+std::vector<void*> HandleTable::objects(HandleKind kind) const {
+  std::lock_guard lock(mutex_);
+  std::vector<void*> found;
+  for (const auto& [key, handle] : handles_) {
+    if (key.kind == kind) found.push_back(key.object);
+  }
+  return found;
+}
+
 std::uint64_t HandleTable::rootOf(std::uint64_t handle) const {
   std::lock_guard lock(mutex_);
   const Slot* found = slotOf(handle);

@@ -76,6 +76,8 @@ class HandleTable {
   void bind(std::uint64_t handle, void* object);
   /// The object; null if the handle is of another kind or has ended.
   void* find(HandleKind kind, std::uint64_t handle) const;
+  /// The live objects of a kind.
+  std::vector<void*> objects(HandleKind kind) const;
   /// Ends a handle and those that depend on it. Does nothing if it has ended already.
   void remove(std::uint64_t handle);
   /// Whether the object ends with the context.

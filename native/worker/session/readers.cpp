@@ -14,6 +14,8 @@ namespace {
 /// take forever.
 constexpr std::uint64_t kMostNanoseconds = 500'000'000;
 constexpr useconds_t kPollMicroseconds = 500;
+/// Most frames take less.
+constexpr useconds_t kFrameMicroseconds = 50;
 
 }  // namespace
 
@@ -28,6 +30,40 @@ Readers::Reader::~Reader() {
   readers_.all_.remove(this);
 }
 
+/// The store of `executes_` must precede the load of `stopped_`, as in enter(): stop() has executed
+/// its barrier before or after both.
+void Readers::Reader::awaitContinuation() {
+  do {
+    executes_.store(false, std::memory_order_release);
+    readers_.stopped_.wait(true, std::memory_order_acquire);
+    executes_.store(true, std::memory_order_relaxed);
+    readers_.barrier_.frequent();
+  } while (readers_.stopped_.load(std::memory_order_acquire));
+}
+
+/// A thread that waits for its turn executes nothing: the turn that it waits for may be that of a
+/// stopped thread.
+bool Readers::stop(std::uint64_t deadline) {
+  stopped_.store(true, std::memory_order_seq_cst);
+  barrier_.rare();
+  while (!executeNothing()) {
+    if (wire::monotonicNanoseconds() >= deadline) return proceed(), false;
+    usleep(kFrameMicroseconds);
+  }
+  return true;
+}
+
+bool Readers::executeNothing() {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::none_of(
+      all_, [](const Reader* reader) { return reader->executes_.load(std::memory_order_acquire); });
+}
+
+void Readers::proceed() {
+  stopped_.store(false, std::memory_order_release);
+  stopped_.notify_all();
+}
+
 bool Readers::areDrained() {
   const std::lock_guard lock(mutex_);
   return std::ranges::all_of(
@@ -40,7 +76,8 @@ void Readers::drain() {
     for (Reader* reader : all_) reader->channel_->drain();
   }
   const std::uint64_t deadline = wire::monotonicNanoseconds() + kMostNanoseconds;
-  while (!areDrained() && wire::monotonicNanoseconds() < deadline) usleep(kPollMicroseconds);
+  while (!stopped_.load() && !areDrained() && wire::monotonicNanoseconds() < deadline)
+    usleep(kPollMicroseconds);
 }
 
 }  // namespace worker

@@ -1,11 +1,14 @@
-// The threads that read the client's frames, for the end of the session.
+// The threads that read the client's frames: how they are stopped between two frames, and what
+// happens to the rest of the frames at the end of the session.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <mutex>
 
 #include "wire/channel.h"
+#include "wire/process_barrier.h"
 
 namespace worker {
 
@@ -24,20 +27,45 @@ class Readers {
     /// it before it has the answer.
     void answers(bool now) { answers_.store(now, std::memory_order_relaxed); }
 
+    /// Called when the thread has a frame and its turn, before it executes the frame. Waits while
+    /// the threads are stopped. Costs a store and a load.
+    void enter() {
+      executes_.store(true, std::memory_order_relaxed);
+      readers_.barrier_.frequent();
+      if (readers_.stopped_.load(std::memory_order_acquire)) [[unlikely]]
+        awaitContinuation();
+    }
+    /// The frame was executed. The thread gives up its turn before, and answers after: a client
+    /// that reads nothing does not delay stop().
+    void leave() { executes_.store(false, std::memory_order_release); }
+
    private:
     friend Readers;
+    void awaitContinuation();
+
     Readers& readers_;
     wire::WorkerChannel* channel_;
     std::atomic<bool> answers_{false};
+    alignas(64) std::atomic<bool> executes_{false};
   };
 
+  /// Stops the threads before their next frame, and waits until none executes one. False after the
+  /// deadline (CLOCK_MONOTONIC, nanoseconds): then all go on. For one thread at a time.
+  bool stop(std::uint64_t deadline);
+  /// Lets the threads go on.
+  void proceed();
+
   /// The client is gone. Waits until the threads have executed the frames in their rings, but not
-  /// for calls whose reply is no longer awaited, and for half a second at most.
+  /// for calls whose reply is no longer awaited, and for half a second at most. Stopped threads
+  /// execute nothing more.
   void drain();
 
  private:
   bool areDrained();
+  bool executeNothing();
 
+  const wire::ThreadBarrier barrier_;
+  std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   std::list<Reader*> all_;
 };

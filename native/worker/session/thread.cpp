@@ -42,6 +42,7 @@ void Thread::serve() {
     const bool wantsReply = (header.flags & wire::kFrameWantsReply) != 0;
     reader_.answers(wantsReply);
     if (!awaitTurn(header)) return;
+    reader_.enter();
     ticket_ = header.ticket;
     ++frames_;
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
@@ -104,6 +105,7 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
 void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status) {
   use_.release();
   leaveTurn(status == CUDA_SUCCESS);
+  reader_.leave();
   if (status != CUDA_SUCCESS) session.noteFault(status);
   if ((header.flags & wire::kFrameWantsReply) != 0) {
     session.output.send(session.connection);

@@ -1,6 +1,7 @@
 // A hostile client without the interposer: calls without tickets and with tickets that repeat, skip
 // or never come; and threads that create, use and destroy each other's objects at the same time, by
-// every call that creates or destroys an object. Afterwards the quota matches the driver.
+// every call that creates or destroys an object, while the session is suspended again and again.
+// Afterwards the quota matches the driver.
 #include <dlfcn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,20 +18,24 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
 
 #include "call_facts.h"
 #include "native/worker/session/sharing.h"
-#include "native/worker/test/session_fixture.h"
+#include "native/worker/session/suspension.h"
+#include "native/worker/test/ring_client.h"
 #include "test/unit/program.h"
+#include "test/unit/waiting.h"
 #include "wire/launch.h"
 
 namespace {
 
 using worker::test::kMiB;
 using worker::test::Reply;
+using Client = worker::test::RingClient;
 
 constexpr std::uint64_t kLimit = 6144 * kMiB;
 constexpr int kThreads = 4;
@@ -43,44 +48,6 @@ void* library() {
       dlopen(unit::argument(0, "the path of the simulated driver"), RTLD_NOW | RTLD_LOCAL);
   return opened;
 }
-
-/// One thread of the client, with the worker's thread that serves it.
-class Client {
- public:
-  explicit Client(worker::Session& session) : channel_(wire::ClientChannel::create()) {
-    auto end = wire::WorkerChannel::attach(channel_->file());
-    server_ = std::thread([&session, owned = std::move(end)]() mutable {
-      worker::Thread(session, std::move(owned)).serve();
-    });
-  }
-  ~Client() {
-    channel_.reset();
-    server_.join();
-  }
-
-  template <class Encode>
-  Reply send(CallNumber number, std::uint64_t ticket, std::uint16_t flags, Encode encode) {
-    publish(number, ticket, flags | wire::kFrameWantsReply, encode);
-    wire::ReplyHeader header{};
-    wire::Decoder reply = channel_->awaitReply(header);
-    const auto first = reply.get<std::uint64_t>();
-    return {static_cast<CUresult>(header.status), first, reply.get<std::uint64_t>()};
-  }
-
-  template <class Encode>
-  void publish(CallNumber number, std::uint64_t ticket, std::uint16_t flags, Encode encode) {
-    wire::Encoder frame = channel_->begin(4096);
-    encode(frame);
-    channel_->publish(frame, static_cast<std::uint16_t>(number), flags, ticket);
-  }
-  void publish(CallNumber number, std::uint64_t ticket, std::uint16_t flags = 0) {
-    publish(number, ticket, flags, [](wire::Encoder&) {});
-  }
-
- private:
-  std::unique_ptr<wire::ClientChannel> channel_;
-  std::thread server_;
-};
 
 /// A session whose driver only counts calls.
 std::atomic<int> driverCalls{0};
@@ -860,6 +827,34 @@ void synchronizeAll(Attacker& one) {
   one.test().session->fileExports.settle();
 }
 
+/// Suspends the session again and again while other threads call. A capture may refuse that.
+class Suspender {
+ public:
+  explicit Suspender(Fixture& test)
+      : test_(test), suspension_(*test.session), thread_([this] { run(); }) {}
+  ~Suspender() {
+    ended_ = true;
+    thread_.join();
+  }
+
+ private:
+  static constexpr std::uint64_t kTimeout = 2'000'000, kCalls = 100 * wire::kTicket;
+
+  void run() {
+    while (!ended_) {
+      suspension_.suspend(kTimeout);
+      suspension_.resume();
+      const std::uint64_t next = test_.tickets.next() + kCalls;
+      unit::comesTrue([&] { return ended_ || test_.tickets.next() >= next; });
+    }
+  }
+
+  Fixture& test_;
+  worker::Suspension suspension_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
 /// Threads call random actions in a session of their own. Returns the calls that succeeded.
 std::set<CallNumber> attack(const std::map<CallNumber, Action>& known, const Neighbour& neighbour,
                             unsigned seed) {
@@ -872,6 +867,7 @@ std::set<CallNumber> attack(const std::map<CallNumber, Action>& known, const Nei
   CHECK(test.held() == test.contextMemory);
   std::vector<Action> list;
   for (const auto& [number, action] : known) list.push_back(action);
+  std::optional<Suspender> suspender(test);
   std::vector<std::thread> threads;
   for (unsigned i = 1; i <= kThreads; ++i) {
     threads.emplace_back([&, i] {
@@ -881,6 +877,7 @@ std::set<CallNumber> attack(const std::map<CallNumber, Action>& known, const Nei
     });
   }
   for (std::thread& thread : threads) thread.join();
+  suspender.reset();
   const std::set<CallNumber> succeeded = test.succeeded;
   synchronizeAll(last);
   endEstimates(last);
