@@ -131,6 +131,20 @@ function addAdminCommands(
     .action((id: string, flags: Flags) =>
       carryOut((commands) => commands.drain(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
     );
+  add(
+    'suspend',
+    'take the GPU from the programs of an allocation: their next CUDA call waits',
+    CLIENT_OPTIONS,
+  )
+    .argument('<id|name>', 'the allocation')
+    .action((id: string, flags: Flags) =>
+      carryOut((commands) => commands.suspend(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
+    );
+  add('resume', 'give the GPU back to the programs of a suspended allocation', CLIENT_OPTIONS)
+    .argument('<id|name>', 'the allocation')
+    .action((id: string, flags: Flags) =>
+      carryOut((commands) => commands.resume(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
+    );
   add('delete', 'delete an allocation that no program uses', CLIENT_OPTIONS)
     .argument('<id|name>', 'the allocation')
     .option('--force', 'end its programs: their next CUDA call returns an error')

@@ -172,6 +172,16 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#registry.drain(allocation);
   }
 
+  /** Takes the GPU from its sessions. @throws ProxyError WORK_STILL_RUNNING; nothing has changed */
+  suspend(allocation: Allocation): Promise<void> {
+    return this.#registry.suspend(allocation);
+  }
+
+  /** Gives the GPU back to its sessions. */
+  resume(allocation: Allocation): Promise<void> {
+    return this.#registry.resume(allocation);
+  }
+
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   delete(allocation: Allocation, options: { force: boolean }): Promise<void> {
     return this.#registry.delete(allocation, options);

@@ -86,6 +86,8 @@ export interface AllocationSpecification {
   readonly createdAt: string;
   /** It accepts no new session, and is deleted after its last one. */
   readonly draining: boolean;
+  /** Its sessions have no GPU time, and new ones wait. Undefined: it is not suspended. */
+  readonly suspended?: boolean | undefined;
   /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
   /** The kubelet's device ids. Undefined: not granted by the kubelet. */

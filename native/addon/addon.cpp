@@ -17,7 +17,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
       add("peerCredentials", addon::peerCredentials) && add("peerPidfd", addon::peerPidfd) &&
       add("peerSendsNoMore", addon::peerSendsNoMore) && add("watchProcess", addon::watchProcess) &&
       add("sendDescriptors", addon::sendDescriptors) && add("socketPair", addon::socketPair) &&
-      add("lockFile", addon::lockFile);
+      add("commandSocket", addon::commandSocket) && add("sendCommand", addon::sendCommand) &&
+      add("pipe", addon::pipe) && add("lockFile", addon::lockFile);
   return set ? exports : Napi::Object();
 }
 

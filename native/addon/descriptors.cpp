@@ -1,12 +1,16 @@
 #include "native/addon/descriptors.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "native/addon/failure.h"
 
@@ -65,6 +69,29 @@ bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descr
   return sent >= 0;
 }
 
+/// The address of a socket file. Its path may be longer than an address: the directory is named by
+/// a descriptor.
+class NearPath {
+ public:
+  explicit NearPath(const std::string& path) {
+    const auto slash = path.rfind('/');
+    directory_ = open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const std::string near = "/proc/self/fd/" + std::to_string(directory_) + path.substr(slash);
+    name_.sun_family = AF_UNIX;
+    near.copy(name_.sun_path, sizeof name_.sun_path - 1);
+  }
+  ~NearPath() { close(directory_); }
+  NearPath(const NearPath&) = delete;
+  NearPath& operator=(const NearPath&) = delete;
+
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&name_); }
+  static constexpr socklen_t bytes() { return sizeof(sockaddr_un); }
+
+ private:
+  int directory_;
+  sockaddr_un name_{};
+};
+
 }  // namespace
 
 Napi::Value sendDescriptors(const Napi::CallbackInfo& info) {
@@ -84,6 +111,48 @@ Napi::Value sendDescriptors(const Napi::CallbackInfo& info) {
             info[3].As<Napi::Number>().Int32Value()))
     return refuseErrno(env, "sendDescriptors on file descriptor " + std::to_string(socket));
   return env.Undefined();
+}
+
+Napi::Value commandSocket(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsString())
+    return refuse(Napi::TypeError::New(env, "commandSocket needs a path"));
+  const std::string path = info[0].As<Napi::String>();
+  const NearPath near(path);
+  const int made = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (made >= 0 && bind(made, near.address(), near.bytes()) == 0)
+    return Napi::Number::New(env, made);
+  const int error = errno;
+  close(made);
+  return refuseErrno(env, "commandSocket " + path, error);
+}
+
+Napi::Value sendCommand(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Descriptors descriptors;
+  if (info.Length() != 3 || !info[0].IsString() || !info[1].IsTypedArray() || !info[2].IsArray() ||
+      !read(info[2].As<Napi::Array>(), descriptors))
+    return refuse(Napi::TypeError::New(
+        env, "sendCommand needs a path, a Uint8Array and an array of at most 16 file descriptors"));
+  const std::string path = info[0].As<Napi::String>();
+  auto payload = info[1].As<Napi::Uint8Array>();
+  const NearPath near(path);
+  const int sender = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool sent = sender >= 0 && connect(sender, near.address(), near.bytes()) == 0 &&
+                    send(sender, payload.Data(), payload.ByteLength(), descriptors, 0);
+  const int error = errno;
+  close(sender);
+  return sent ? env.Undefined() : refuseErrno(env, "sendCommand " + path, error);
+}
+
+Napi::Value pipe(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return refuseErrno(env, "pipe");
+  const Napi::Array pair = Napi::Array::New(env, 2);
+  pair.Set(0u, ends[0]);
+  pair.Set(1u, ends[1]);
+  return pair;
 }
 
 Napi::Value socketPair(const Napi::CallbackInfo& info) {

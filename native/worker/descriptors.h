@@ -10,5 +10,7 @@ inline constexpr int kConnection = 3;
 inline constexpr int kReport = 4;
 /// Our own: where the driver's JIT cache is (cache.h).
 inline constexpr int kCacheDirectory = 5;
+/// The socket for commands, by contract with gpu-proxy too, if the option --control is given.
+inline constexpr int kControl = 6;
 
 }  // namespace worker

@@ -19,6 +19,7 @@
 #include "native/worker/isolation/confinement.h"
 #include "native/worker/options.h"
 #include "native/worker/reports/log.h"
+#include "native/worker/session/control.h"
 #include "native/worker/session/session.h"
 #include "native/worker/session/session_start.h"
 #include "native/worker/session/thread.h"
@@ -149,6 +150,7 @@ int serve(const Options& options, char** arguments, Output& output, const WarmDr
   if (!options.arbiter.empty())
     // without one, time slicing is off, or not done by the arbiter
     session->gate.open(options.arbiter);
+  if (options.control) (new Control(kControl, *session))->serve();  // never destroyed either
   reportEnd(*session, session->serve(pidfd, [&](int channelFile, bool answersFaults) {
     serveChannel(*session, channelFile, answersFaults);
   }));
@@ -168,6 +170,7 @@ int parseAndServe(std::vector<std::string> words, Output& output, const WarmDriv
 
 int serveWarm(const Options& options, char** arguments, Output& output) {
   if (!layoutSuits(false)) changeLayout(arguments);
+  dup2(kReport, kControl);  // keeps the number free for the assignment
   output.capture();
   if (const std::string sentence = shareSimulatedState(options.simulatedState); !sentence.empty())
     log("%s", sentence.c_str());

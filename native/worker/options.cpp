@@ -91,6 +91,7 @@ constexpr Option kOptions[] = {
     {"--uid", "N", user},
     {"--summary", "", set<&Options::summary>},
     {"--moves-managed", "", set<&Options::movesManaged>},
+    {"--control", "", set<&Options::control>},
     {"--mps-pipes", "DIRECTORY", mpsPipes},
     {"--mps-threads", "PERCENT", mpsThreads},
     {"--mps-memory", "BYTES", mps<&Mps::memory>},

@@ -39,6 +39,7 @@ struct Options {
   std::optional<uid_t> uid;   ///< user and group to serve as
   bool summary = false;       ///< the client prints a summary of its calls and its work at its end
   bool movesManaged = false;  ///< the client gets /dev/userfaultfd, so that managed memory moves
+  bool control = false;       ///< gpu-proxy sends commands on descriptor 6 (session/control.h)
   Mps mps;
   Limits limits;
   std::vector<std::string> unknown;  ///< names of options that are not known here

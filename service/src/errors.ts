@@ -178,6 +178,11 @@ const TABLE = {
     'Allocation {id} has {sessions} and is not deleted. ' +
       'Drain it with `gpu-proxy drain {id}`, or end the sessions with --force.',
   ],
+  WORK_STILL_RUNNING: [
+    125,
+    'Allocation {id} is not suspended, because process {pid} ({program}) cannot stop now: ' +
+      '{reason}. Nothing has changed. Try again, or end it with `gpu-proxy delete {id} --force`.',
+  ],
   KUBECONFIG_MISSING: [
     125,
     'The Kubernetes API server cannot be found: {reason}. ' +

@@ -58,6 +58,20 @@ async function finish(program: CommandUnderTest): Promise<string> {
   return stdout;
 }
 
+test('suspend and resume: the calls of a program wait meanwhile', async () => {
+  const id = await create('--name', 'train', '--memory', '1GiB');
+  const program = runThere('--allocation', 'train');
+  await program.printed('got 0');
+  expect((await there('suspend', 'train')).stdout).toBe(
+    `${id} is suspended: the CUDA calls of its programs wait until it is resumed\n`,
+  );
+  expect((await there('ls')).stdout).toMatch(/ train .* suspended$/m);
+  program.process.stdin.end('\n');
+  expect((await there('resume', id)).stdout).toBe(`${id} is resumed\n`);
+  expect((await there('ls')).stdout).toMatch(/ train .* open$/m);
+  expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
+});
+
 test('create, ls, top, drain: the life of an allocation', async () => {
   const id = await create(
     '--name',

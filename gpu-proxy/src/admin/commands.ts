@@ -95,6 +95,20 @@ export function drain(idOrName: string, options: ClientOptions, screen: Screen):
   });
 }
 
+export function suspend(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const { id } = await client.call('suspendAllocation', { id: idOrName });
+    screen.write(`${id} is suspended: the CUDA calls of its programs wait until it is resumed\n`);
+  });
+}
+
+export function resume(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const { id } = await client.call('resumeAllocation', { id: idOrName });
+    screen.write(`${id} is resumed\n`);
+  });
+}
+
 export function remove(
   idOrName: string,
   options: ClientOptions & { readonly force: boolean },

@@ -113,6 +113,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     uid,
     createdAt,
     draining,
+    suspended = false,
     owner,
     slots = [],
   } = allocation.specification;
@@ -130,7 +131,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     },
     limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
     ...(uid === undefined ? {} : { uid }),
-    ...{ createdAt, draining, socketPath: allocation.socketPath },
+    ...{ createdAt, draining, suspended, socketPath: allocation.socketPath },
     memoryUsedBytes: allocation.memoryUsed,
     peakMemoryBytes: allocation.peakMemory,
     time: node.timeOf(allocation),
@@ -158,7 +159,8 @@ function grantMessage({
     },
     mode: 'SHARING_MODE_UNSPECIFIED',
     limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
-    ...{ createdAt, draining: false, socketPath: '', memoryUsedBytes: 0, peakMemoryBytes: 0 },
+    ...{ createdAt, draining: false, suspended: false, socketPath: '' },
+    ...{ memoryUsedBytes: 0, peakMemoryBytes: 0 },
     time: { granted: 0, waited: 0, overrun: 0, windows: 0 },
     ...{ sessions: [], slots },
   };

@@ -48,6 +48,7 @@ test('create passes the requested values on', async () => {
     ...asked,
     limits: { sessions: 3, threads: 4096 },
     draining: false,
+    suspended: false,
     mode: 'SHARING_MODE_EXCLUSIVE',
   });
   expect(made.socketPath).toBe(path.join(state, 'allocations', made.id, 'client', 'gpu.sock'));

@@ -38,6 +38,7 @@ const STATUS: Partial<Record<ErrorCode, status>> = {
   USERS_FULL: status.RESOURCE_EXHAUSTED,
   GPU_MODE: status.FAILED_PRECONDITION,
   ALLOCATION_IN_USE: status.FAILED_PRECONDITION,
+  WORK_STILL_RUNNING: status.FAILED_PRECONDITION,
   ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
 };
 
@@ -114,6 +115,16 @@ function unaryCalls(node: GpuNode, granted: Granted) {
     drainAllocation: ({ id }) => {
       const allocation = node.find(id);
       node.drain(allocation);
+      return allocationMessage(node, allocation);
+    },
+    suspendAllocation: async ({ id }) => {
+      const allocation = node.find(id);
+      await node.suspend(allocation);
+      return allocationMessage(node, allocation);
+    },
+    resumeAllocation: async ({ id }) => {
+      const allocation = node.find(id);
+      await node.resume(allocation);
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {

@@ -84,8 +84,9 @@ function allocationTable(
   return formatTable(headings, rows);
 }
 
-function stateOf({ draining, gpuUuids, slots }: AllocationMessage): string {
+function stateOf({ draining, suspended, gpuUuids, slots }: AllocationMessage): string {
   if (draining) return 'draining';
+  if (suspended) return 'suspended';
   return gpuUuids.length === 0 && slots.length > 0 ? 'granted, not used yet' : 'open';
 }
 
@@ -142,7 +143,8 @@ function allocationRow(
     now.memoryBytes === 0 ? 'none' : formatMemorySize(now.memoryBytes),
     formatMemorySize(now.memoryUsedBytes),
     rate(launches(now), before && launches(before), seconds),
-    `${plural(now.sessions.length, 'session')}${now.draining ? ', draining' : ''}`,
+    `${plural(now.sessions.length, 'session')}${now.draining ? ', draining' : ''}` +
+      (now.suspended ? ', suspended' : ''),
   ];
 }
 

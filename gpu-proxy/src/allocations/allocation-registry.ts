@@ -148,6 +148,26 @@ export class AllocationRegistry {
     this.#options.changed();
   }
 
+  /** Takes the GPU from its sessions. @throws ProxyError WORK_STILL_RUNNING; nothing has changed */
+  async suspend(allocation: Allocation): Promise<void> {
+    await allocation.suspend();
+    this.#options.host.logger.info(
+      { ...named(allocation), sessions: allocation.sessionCount },
+      'allocation is suspended',
+    );
+    this.#options.changed();
+  }
+
+  /** Gives the GPU back to its sessions. */
+  async resume(allocation: Allocation): Promise<void> {
+    await allocation.unsuspend();
+    this.#options.host.logger.info(
+      { ...named(allocation), sessions: allocation.sessionCount },
+      'allocation is resumed',
+    );
+    this.#options.changed();
+  }
+
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
     const sessions = allocation.sessionCount;

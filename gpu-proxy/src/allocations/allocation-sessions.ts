@@ -13,7 +13,6 @@ import {
 import type { Logger } from 'pino';
 import type { PeerCredentials } from '../host/addon.js';
 import { LiveSession } from '../sessions/live-session.js';
-import type { Session } from '../sessions/session.js';
 import { SessionFiles } from '../sessions/session-files.js';
 import { FoundWorker, type Worker, type WorkerListener } from '../workers/worker.js';
 import { WorkerLog } from '../workers/worker-log.js';
@@ -29,7 +28,7 @@ interface AllocationSessionsOptions {
   readonly directory: AllocationDirectory;
   readonly logger: Logger;
   /** Called after the first report of a worker. */
-  introduced(session: Session): void;
+  introduced(session: LiveSession): void;
   /** A session ended, or could not start. */
   ended(): void;
 }
@@ -163,7 +162,7 @@ export class AllocationSessions {
         logger: logger.child({ session: record.number }),
         workerLog: this.#workerLog,
         memory: () => this.#quota.readSlot(record.slot),
-        introduced: (introduced) => this.#options.introduced(introduced),
+        introduced: () => this.#noteIntroduced(record.number),
         trouble: (error) => this.#tell(error),
         ended: () => this.#end(session),
       },
@@ -171,6 +170,12 @@ export class AllocationSessions {
     );
     this.#sessions.set(record.number, session);
     host.sessionStarted(session);
+  }
+
+  /** A found session may have reported before it is in the list. */
+  #noteIntroduced(number: number): void {
+    const session = this.#sessions.get(number);
+    if (session) this.#options.introduced(session);
   }
 
   #end(live: LiveSession): void {

@@ -5,7 +5,6 @@ import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import type { PeerCredentials } from '../host/addon.js';
 import type { LiveSession } from '../sessions/live-session.js';
-import type { Session } from '../sessions/session.js';
 import { AllocationDirectory } from './allocation-directory.js';
 import type { AllocationHost } from './allocation-host.js';
 import { AllocationSessions } from './allocation-sessions.js';
@@ -13,6 +12,7 @@ import { ClientSocket } from './client-socket.js';
 import { ConnectionQueue, hasGone } from './connection-queue.js';
 import { sendRefusal } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
+import { Suspension } from './suspension.js';
 
 /**
  * What a tenant was granted on this node: accepts its clients until it is drained, and ends with
@@ -25,6 +25,7 @@ export class Allocation {
   readonly #sessions: AllocationSessions;
   readonly #queue: ConnectionQueue;
   readonly #refusals: RefusalLog;
+  readonly #suspension: Suspension;
   #socket: ClientSocket;
   readonly #idle: (() => void)[] = [];
 
@@ -40,16 +41,21 @@ export class Allocation {
     this.#refusals = new RefusalLog(this.#logger);
     this.#sessions = new AllocationSessions({
       ...{ host, directory, logger: this.#logger },
-      introduced: (session) => this.#noteIntroduced(session),
+      introduced: (live) => this.#noteIntroduced(live),
       ended: () => this.#noteEnd(),
     });
     this.#queue = new ConnectionQueue({
       starting: () => this.sessions.filter(({ session }) => !session.introduced).length,
       // NVML of a container connects for the allocation only, and sends nothing.
       gone: ({ connection, peer }) => hasGone(peer) || host.addon.peerSendsNoMore(connection),
-      mayStart: () => host.mayStart(this.specification),
+      mayStart: () => !this.#suspension.holds && host.mayStart(this.specification),
       start: (next) => this.#sessions.start(next),
       dropped: () => this.#noteIdle(),
+    });
+    this.#suspension = new Suspension({
+      directory,
+      sessions: () => this.sessions,
+      resumed: () => this.resume(),
     });
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);
@@ -83,6 +89,7 @@ export class Allocation {
     const allocation = new Allocation(AllocationDirectory.open(directory), host);
     try {
       allocation.#sessions.takeOver();
+      allocation.#suspension.takeOver();
     } catch (error) {
       allocation.leave();
       throw error;
@@ -176,6 +183,16 @@ export class Allocation {
     this.#directory.save({ ...this.specification, draining: true });
   }
 
+  /** Takes the GPU from its sessions, also after a restart; see Suspension. @throws ProxyError */
+  suspend(): Promise<void> {
+    return this.#suspension.suspend();
+  }
+
+  /** Gives the GPU back. */
+  unsuspend(): Promise<void> {
+    return this.#suspension.resume();
+  }
+
   /** Accepts no more connections and drops queued ones. Sessions continue. */
   stopAccepting(): void {
     this.#socket.close();
@@ -262,8 +279,9 @@ export class Allocation {
     return this.#host.whyNotAllowed(this.specification, connection);
   }
 
-  #noteIntroduced({ gpu }: Session): void {
-    if (gpu) this.#queue.noteSession();
+  #noteIntroduced(live: LiveSession): void {
+    this.#suspension.noteIntroduced(live);
+    if (live.session.gpu) this.#queue.noteSession();
     this.#queue.resume();
   }
 
@@ -278,6 +296,7 @@ export class Allocation {
   }
 
   #finish(): void {
+    this.#suspension.end();
     this.#refusals.end();
     this.#sessions.end();
   }

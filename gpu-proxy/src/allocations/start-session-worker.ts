@@ -39,7 +39,7 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
     if (warm) {
       files.writeRecord({ ...record, worker: warm.identity });
       if (tenant) host.launcher.move(warm.identity.pid, tenant);
-      return warm.assign(options, connection, files.openForWorker(), listener);
+      return warm.assign(options, connection, files.openForWorker(host.addon), listener);
     }
   } catch (error) {
     host.logger.warn(
@@ -54,7 +54,7 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
     workerArguments(options),
     { tenant, mpsPipes: options.mps?.pipes },
   );
-  return startWorker(command, connection, files.openForWorker(), listener);
+  return startWorker(command, connection, files.openForWorker(host.addon), listener);
 }
 
 function tenantOf({ directory, record: { client } }: SessionStart): Tenant | undefined {

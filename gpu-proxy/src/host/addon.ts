@@ -22,6 +22,9 @@ interface NativeAddon {
     patienceMs: number,
   ): void;
   socketPair(): [number, number];
+  commandSocket(path: string): number;
+  sendCommand(path: string, payload: Uint8Array, descriptors: readonly number[]): void;
+  pipe(): [number, number];
   lockFile(fd: number): boolean;
 }
 
@@ -92,6 +95,28 @@ export class Addon {
    */
   socketPair(): [number, number] {
     return this.#native.socketPair();
+  }
+
+  /**
+   * A datagram socket at this absolute path, for a child process. The caller closes it, and removes
+   * the file.
+   */
+  commandSocket(path: string): number {
+    return this.#native.commandSocket(path);
+  }
+
+  /**
+   * Sends a datagram with copies of `descriptors` to such a socket. Nothing can be sent back, so a
+   * hostile receiver cannot pass descriptors.
+   * @throws if no process has the socket, or its queue is full
+   */
+  sendCommand(path: string, payload: Uint8Array, descriptors: readonly number[]): void {
+    this.#native.sendCommand(path, payload, descriptors);
+  }
+
+  /** The read end and the write end of a pipe. The caller closes both. */
+  pipe(): [number, number] {
+    return this.#native.pipe();
   }
 
   /**

@@ -1,12 +1,13 @@
 import type { ProcessRecord, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
-import { identifyProcess } from '@nvidia-virtual/service/process-table';
+import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import type { SlotUse } from '../allocations/quota.js';
 import type { Backend } from '../gpus/backend.js';
 import type { Addon } from '../host/addon.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from '../workers/worker.js';
+import { sendWorkerCommand, tellWorker, type WorkerCommand } from '../workers/worker-commands.js';
 import type { WorkerLog } from '../workers/worker-log.js';
 import { type Figures, NO_FIGURES, readFigures } from './figures.js';
 import { parseReport, type Report, Session } from './session.js';
@@ -121,6 +122,28 @@ export class LiveSession {
     this.#endBegun ??= Date.now();
     this.session.killed = true;
     this.#worker.kill();
+  }
+
+  /** Whether it has ended. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /**
+   * Sends a command to the worker, and waits for its answer.
+   * @returns undefined: it is done, or the session has ended; else why not
+   */
+  async command(command: WorkerCommand, timeoutMs = 0): Promise<string | undefined> {
+    const { addon, files } = this.#options;
+    const reason = await sendWorkerCommand(addon, files.commands, command, timeoutMs);
+    return this.#over || !isAlive({ ...this.session.record.worker, program: '' })
+      ? undefined
+      : reason;
+  }
+
+  /** The same without an answer, for a worker that may not have begun. */
+  tell(command: WorkerCommand): void {
+    tellWorker(this.#options.addon, this.#options.files.commands, command);
   }
 
   /** Removes its files. Requires that the session has ended. */

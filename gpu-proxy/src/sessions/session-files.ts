@@ -1,4 +1,4 @@
-import { closeSync, type FSWatcher, openSync, watch } from 'node:fs';
+import { closeSync, type FSWatcher, openSync, rmSync, watch } from 'node:fs';
 import path from 'node:path';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { readSession } from '@nvidia-virtual/node-state/specification';
@@ -8,6 +8,8 @@ import {
   removeDirectoryAtomically,
   writeFileAtomically,
 } from '@nvidia-virtual/service/files';
+import type { Addon } from '../host/addon.js';
+import type { WorkerFiles } from '../workers/worker.js';
 import { createFigures } from './figures.js';
 import { LineFollower } from './line-follower.js';
 
@@ -37,6 +39,8 @@ const LOOK_EVERY_MS = 250;
  */
 export class SessionFiles {
   readonly figures: string;
+  /** Socket on which the worker receives commands. */
+  readonly commands: string;
   readonly #directory: string;
   readonly #told: string;
   #watcher: FSWatcher | undefined;
@@ -52,6 +56,7 @@ export class SessionFiles {
     this.#directory = directory;
     this.#told = path.join(directory, 'told');
     this.figures = path.join(directory, 'figures');
+    this.commands = path.join(directory, 'commands');
   }
 
   static make(directory: string, record: SessionRecord): SessionFiles {
@@ -73,12 +78,22 @@ export class SessionFiles {
   }
 
   /** Descriptors for the worker, to be closed by the caller. */
-  openForWorker(): { report: number; log: number } {
-    const report = openSync(path.join(this.#directory, 'report'), 'a');
+  openForWorker(addon: Addon): WorkerFiles {
+    const opened: number[] = [];
+    const open = (file: () => number) => {
+      const descriptor = file();
+      opened.push(descriptor);
+      return descriptor;
+    };
     try {
-      return { report, log: openSync(path.join(this.#directory, 'log'), 'a') };
+      rmSync(this.commands, { force: true }); // of a warm worker that could not be assigned
+      return {
+        report: open(() => openSync(path.join(this.#directory, 'report'), 'a')),
+        log: open(() => openSync(path.join(this.#directory, 'log'), 'a')),
+        commands: open(() => addon.commandSocket(this.commands)),
+      };
     } catch (error) {
-      closeSync(report);
+      for (const descriptor of opened) closeSync(descriptor);
       throw error;
     }
   }

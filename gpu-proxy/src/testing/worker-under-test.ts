@@ -99,6 +99,7 @@ export class Scene {
       descriptorOf(connection),
       report,
       log,
+      log, // no commands are sent
     ]);
     for (const fd of [control, report, log]) closeSync(fd);
     connection.destroy();

@@ -15,6 +15,7 @@ import { killWithoutWaiting } from '../host/run-command.js';
 import { parseReport } from '../sessions/session.js';
 import {
   ChildWorker,
+  closeFiles,
   type Worker,
   type WorkerFiles,
   type WorkerListener,
@@ -183,9 +184,10 @@ export class WarmWorker {
         descriptorOf(connection),
         files.report,
         files.log,
+        files.commands,
       ]);
     } finally {
-      for (const fd of [files.report, files.log]) closeSync(fd);
+      closeFiles(files);
       this.#letGo();
     }
     connection.destroy();

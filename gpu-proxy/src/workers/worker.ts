@@ -79,7 +79,7 @@ export interface Worker {
 /**
  * Starts a worker for `connection`, from which nothing may have been read. Closes the files, and
  * the connection if the start succeeds. By contract with native/worker, descriptor 3 is the
- * connection, 4 the report.
+ * connection, 4 the report, 6 the command socket.
  */
 export function startWorker(
   command: Command,
@@ -89,15 +89,15 @@ export function startWorker(
 ): Worker {
   try {
     makeBlocking(connection);
-    const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
+    const first = ['ignore', 'ignore', files.log, connection, files.report] as const;
+    const stdio = [...first, 'ignore', files.commands] as const;
     // Detached: Ctrl-C in the terminal does not reach the worker while its program still runs, and
     // the worker outlives gpu-proxy.
     const child = spawn(command[0], command[1], { stdio: [...stdio], detached: true });
     connection.destroy();
     return new ChildWorker(child, listener, 'cold');
   } finally {
-    closeSync(files.log);
-    closeSync(files.report);
+    closeFiles(files);
   }
 }
 
@@ -128,10 +128,16 @@ export class ChildWorker implements Worker {
   }
 }
 
-/** Descriptors for the worker's output. */
+/** Descriptors for the worker. */
 export interface WorkerFiles {
   readonly report: number;
   readonly log: number;
+  /** The socket on which it receives commands (worker-commands.ts). */
+  readonly commands: number;
+}
+
+export function closeFiles({ report, log, commands }: WorkerFiles): void {
+  for (const file of [report, log, commands]) closeSync(file);
 }
 
 /** A worker that an earlier gpu-proxy started. */
@@ -175,6 +181,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...given('--cache', options.cache),
     ...given('--allocations', options.allocations),
     ...given('--uid', options.uid),
+    '--control',
     ...(options.summary ? ['--summary'] : []),
     ...(options.movesManaged ? ['--moves-managed'] : []),
     ...['--max-threads', String(options.limits.threads)],

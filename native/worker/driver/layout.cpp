@@ -1,5 +1,6 @@
 #include "native/worker/driver/layout.h"
 
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
@@ -35,6 +36,7 @@ void changeLayout(char** arguments) {
 void startAgain(char** arguments) {
   // Close the driver's files, so that the GPU memory it held is freed.
   syscall(SYS_close_range, kReport + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  fcntl(kControl, F_SETFD, 0);
   execv("/proc/self/exe", arguments);
   log("the worker cannot start again: %s", std::strerror(errno));
 }

@@ -15,7 +15,7 @@ namespace worker {
 namespace {
 
 constexpr std::size_t kMaxArgumentBytes = 65536;
-constexpr std::size_t kFiles = 3;
+constexpr std::size_t kFiles = 4;
 
 std::vector<wire::AddressRange> reserveWindows() {
   std::vector<wire::AddressRange> reserved;
@@ -28,7 +28,7 @@ std::vector<wire::AddressRange> reserveWindows() {
 /// Moves the files to their fixed descriptors. These are in use already, so no file of the packet
 /// has such a number.
 void takePlaces(const std::vector<int>& files) {
-  constexpr std::array kPlaces = {kConnection, kReport, STDERR_FILENO};
+  constexpr std::array kPlaces = {kConnection, kReport, STDERR_FILENO, kControl};
   for (std::size_t i = 0; i < kFiles; ++i) {
     dup2(files[i], kPlaces[i]);
     close(files[i]);
@@ -76,7 +76,7 @@ std::vector<std::string> awaitAssignment(std::string& sentence) {
   if (files.size() != kFiles || !received.whole) {
     for (const int file : files) close(file);
     sentence =
-        "the warm worker was sent an assignment without its three files, or one that is too long";
+        "the warm worker was sent an assignment without its four files, or one that is too long";
     return {};
   }
   takePlaces(files);

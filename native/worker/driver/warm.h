@@ -32,8 +32,8 @@ struct WarmDriver {
 
 /// Waits until the proxy says, through the control socket on descriptor 3, whom to serve: one
 /// packet with the arguments of an ordinary worker, separated by NUL, and with its connection,
-/// report and log, which take their places. Empty when the proxy closes the socket. `sentence` says
-/// what was wrong with a packet.
+/// report, log and command socket, which take their places. Empty when the proxy closes the socket.
+/// `sentence` says what was wrong with a packet.
 std::vector<std::string> awaitAssignment(std::string& sentence);
 
 }  // namespace worker

@@ -73,6 +73,7 @@ export interface AllocationMessage {
   readonly uid?: number;
   readonly createdAt: string;
   readonly draining: boolean;
+  readonly suspended: boolean;
   readonly socketPath: string;
   readonly memoryUsedBytes: number;
   readonly peakMemoryBytes: number;
@@ -112,5 +113,7 @@ export interface AdminCalls {
   listAllocations: [Record<string, never>, { readonly allocations: readonly AllocationMessage[] }];
   getAllocation: [{ readonly id: string }, AllocationMessage];
   drainAllocation: [{ readonly id: string }, AllocationMessage];
+  suspendAllocation: [{ readonly id: string }, AllocationMessage];
+  resumeAllocation: [{ readonly id: string }, AllocationMessage];
   deleteAllocation: [{ readonly id: string; readonly force: boolean }, Record<string, never>];
 }
