@@ -92,24 +92,17 @@ bool spinUntil(std::uint64_t nanoseconds, Ready ready, Stop stop) {
   constexpr int kPollsPerLookAtTheClock =
       512;  // some microseconds; reading the clock delays the polls
   constexpr int kPollsPerPause = 4;
-  // A wait of this length may end 0.3 us later. The processor may share its core with one that
-  // works.
-  constexpr std::uint64_t kLongNanoseconds = 100'000;
-  constexpr int kPausesOfLongWait = 8;
-  std::uint64_t begin = 0, now = 0;
+  std::uint64_t deadline = 0;
   do {
-    const int pauses = now - begin < kLongNanoseconds ? 1 : kPausesOfLongWait;
-    for (int poll = 0; poll < kPollsPerLookAtTheClock / pauses; ++poll) {
+    for (int poll = 0; poll < kPollsPerLookAtTheClock; ++poll) {
       if (ready()) return true;
       // A pause takes 40 ns on some processors, as long as data takes to arrive. So not every poll
       // pauses.
-      if (poll % kPollsPerPause != 0) continue;
-      for (int i = 0; i < pauses; ++i) pauseProcessor();
+      if (poll % kPollsPerPause == 0) pauseProcessor();
     }
     if (stop()) return false;
-    now = monotonicNanoseconds();
-    if (begin == 0) begin = now;
-  } while (now - begin < nanoseconds);
+    if (deadline == 0) deadline = monotonicNanoseconds() + nanoseconds;
+  } while (monotonicNanoseconds() < deadline);
   return false;
 }
 
