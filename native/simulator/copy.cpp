@@ -73,8 +73,12 @@ std::size_t sourceExtent(const Copy& copy) {
 }
 
 Copy prepared(Copy copy) {
-  copy.toMapped = insideMapped(copy.destination, 1);
-  copy.fromMapped = insideMapped(copy.source, 1);
+  // A node of a graph may name memory that is gone by now. Then it faults as an unmapped one does.
+  const auto leaves = [](std::uint64_t address, Side side) {
+    return insideMapped(address, 1) || (side == Side::device && !known(address));
+  };
+  copy.toMapped = leaves(copy.destination, copy.to);
+  copy.fromMapped = leaves(copy.source, copy.from);
   return copy;
 }
 

@@ -166,9 +166,8 @@ DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthIn
 
 DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
   const auto freeIt = [&]() -> CUresult {
-    if (dptr == 0) return CUDA_SUCCESS;
     const CUresult status = unsafeInCapture();
-    if (status != CUDA_SUCCESS) return status;
+    if (status != CUDA_SUCCESS || dptr == 0) return status;
     const auto found = Allocations::all().find(dptr);
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;

@@ -56,7 +56,9 @@ CUresult check(const CUDA_MEMSET_NODE_PARAMS& memset) {
 }
 
 PreparedMemset prepared(const CUDA_MEMSET_NODE_PARAMS& memset) {
-  return {memset, insideMapped(memset.dst, 1)};
+  // A node of a graph may name memory that is gone by now. Then it faults as an unmapped one does.
+  const bool gone = !Allocations::all().find(memset.dst);
+  return {memset, gone || insideMapped(memset.dst, 1)};
 }
 
 void run(const PreparedMemset& memset) {
