@@ -15,7 +15,7 @@ namespace worker {
 /// it.
 class ExportTable {
  public:
-  enum class Kind : std::uint32_t { memory = 1, event, physical, pool, poolPointer };
+  enum class Kind : std::uint32_t { memory = 1, event, physical, pool, poolPointer, memoryFile };
   using Token = std::array<std::byte, 16>;
   using Content = std::array<std::byte, 64>;
   static constexpr unsigned kEntries = 4096;

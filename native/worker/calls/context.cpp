@@ -17,6 +17,12 @@ unsigned withoutDumps(unsigned flags) {
   return flags & ~static_cast<unsigned>(CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE);
 }
 
+/// A new context, or one that was made in advance.
+void noteContext(const Thread& thread, CUcontext context) {
+  thread.session.memory.contextMade(context);
+  thread.session.held.contextMade(context);
+}
+
 CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, CUdevice device) {
   return driver.cuCtxCreate_v4 != nullptr ? driver.cuCtxCreate_v4(context, nullptr, flags, device)
                                           : driver.cuCtxCreate_v2(context, flags, device);
@@ -46,7 +52,7 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const CUresult status = thread.session.contexts.make(
       device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
   if (status != CUDA_SUCCESS) return status;
-  thread.session.held.contextMade(context);
+  noteContext(thread, context);
   out.put(thread.add(wire::HandleKind::context, context));
   return CUDA_SUCCESS;
 }
@@ -82,7 +88,7 @@ CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev)
     return *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
   });
   if (status != CUDA_SUCCESS) return status;
-  thread.session.held.contextMade(*pctx);
+  noteContext(thread, *pctx);
   thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
   return CUDA_SUCCESS;
 }

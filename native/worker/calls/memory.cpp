@@ -22,10 +22,12 @@ bool charge(Thread& thread, std::uint64_t bytes) {
   const RelaxedCapture relaxed(thread.driver, session.captures);
   if (session.quota.tryCharge(bytes)) return true;
   const bool mayWait = !session.captures.any();  // it would invalidate the capture
-  if ((session.pools.settle() || session.pendingFrees != 0) && mayWait) {
+  const bool pending = session.pendingFrees.any();
+  if ((session.pools.settle() || pending) && mayWait) {
     thread.passTicket();
     thread.driver.cuCtxSynchronize();
   }
+  if (pending) session.pendingFrees.settle();
   return session.quota.charge(bytes);
 }
 
@@ -34,28 +36,6 @@ void remember(Thread& thread, std::uint64_t key, std::uint64_t bytes) {
 }
 
 namespace {
-
-/// The largest pitch that the driver may choose: the width, rounded up to 512 (H200, driver 580) or
-/// to the device's alignment if that is larger.
-std::uint64_t widestPitch(const Driver& driver, std::uint64_t width) {
-  CUdevice device = 0;
-  std::uint64_t unit = 512;
-  driver.cuCtxGetDevice(&device);
-  for (const CUdevice_attribute attribute :
-       {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT,
-        CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT}) {
-    int alignment = 0;
-    if (driver.cuDeviceGetAttribute(&alignment, attribute, device) == CUDA_SUCCESS && alignment > 0)
-      unit = std::max(unit, static_cast<std::uint64_t>(alignment));
-  }
-  return width > ~std::uint64_t{0} - unit ? width : (width + unit - 1) / unit * unit;
-}
-
-/// Saturates on overflow: that is more than any GPU has.
-std::uint64_t pitchedBytes(std::uint64_t pitch, std::uint64_t height) {
-  std::uint64_t bytes = 0;
-  return __builtin_mul_overflow(pitch, height, &bytes) ? ~std::uint64_t{0} : bytes;
-}
 
 /// An address that no allocation has. It is freed instead of an unknown address, which another
 /// thread may be freeing right now. The driver then returns the error for the context or the
@@ -94,42 +74,10 @@ CUresult freeUncharged(Thread& thread, CUdeviceptr address, Free free, Close clo
              : freeOther(thread, address, free);
 }
 
-/// Calls `free` on a charged address; calls `refund` with its charge on success.
-template <class Free, class Refund>
-CUresult freeCharged(Thread& thread, CUdeviceptr address, const Quota::Charge& charge, Free free,
-                     Refund refund) {
-  const CUresult status = free(address);
-  if (status == CUDA_SUCCESS)
-    refund(charge);
-  else
-    thread.session.quota.remember(address, charge.bytes, charge.owner);
-  return status;
-}
-
-/// Memory that is freed in stream order. Its charge is recorded under the address of this object,
-/// because the memory's address may be reused before the callback.
-struct PendingFree {
-  Session& session;
-  std::uint64_t key() const { return reinterpret_cast<std::uint64_t>(this); }
-};
-
-void refundPending(void* argument) {
-  const std::unique_ptr<PendingFree> pending(static_cast<PendingFree*>(argument));
-  Session& session = pending->session;
-  if (const auto charge = session.quota.take(pending->key())) session.quota.refund(charge->bytes);
-  --session.pendingFrees;
-}
-
-/// Refunds when the stream reaches this point. If the context dies first, the driver does not call
-/// back; the end of the context refunds.
-void refundBehind(Thread& thread, CUstream stream, const Quota::Charge& charge) {
-  auto* pending = new PendingFree{thread.session};
-  ++thread.session.pendingFrees;
-  thread.session.quota.remember(pending->key(), charge.bytes, charge.owner);
-  if (thread.driver.cuLaunchHostFunc(stream, refundPending, pending) == CUDA_SUCCESS) return;
-  thread.passTicket(stream);
-  thread.driver.cuStreamSynchronize(stream);
-  refundPending(pending);
+/// Others cannot open the memory from now on.
+void endExports(Session& session, CUdeviceptr address) {
+  session.fileExports.ended({ExportTable::Kind::memoryFile, address});
+  session.sharing.ended(ExportTable::Kind::memory, address);
 }
 
 struct PendingClose {
@@ -169,6 +117,19 @@ CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
 }
 
 template <class Allocate>
+CUresult allocate(Thread& thread, CUdeviceptr* address, std::uint64_t asked, Allocate allocate) {
+  const std::uint64_t bytes = rounded(asked);
+  if (!charge(thread, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = allocate();
+  if (status == CUDA_SUCCESS)
+    remember(thread, *address, bytes);
+  else
+    thread.session.quota.refund(bytes);
+  thread.session.slack.settle();
+  return status;
+}
+
+template <class Allocate>
 CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream stream,
                       CUdeviceptr* address, Allocate allocate) {
   const CUresult status =
@@ -197,6 +158,7 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
   if (limit == 0) return *free = gpuFree, *total = gpuTotal, CUDA_SUCCESS;
   thread.session.fileExports.settle();
   thread.session.pools.settle();
+  thread.session.pendingFrees.settle();
   const std::uint64_t used = quota.used();
   *total = std::min<std::uint64_t>(gpuTotal, limit);
   *free = std::min<std::uint64_t>(gpuFree, used < *total ? *total - used : 0);
@@ -204,36 +166,16 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
 }
 
 CUresult cuMemAlloc_v2(Thread& thread, CUdeviceptr* dptr, size_t bytesize) {
-  const std::uint64_t bytes = rounded(bytesize);
-  if (!charge(thread, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status = thread.driver.cuMemAlloc_v2(dptr, bytesize);
-  if (status == CUDA_SUCCESS)
-    remember(thread, *dptr, bytes);
-  else
-    thread.session.quota.refund(bytes);
-  return status;
+  return allocate(thread, dptr, bytesize,
+                  [&] { return thread.driver.cuMemAlloc_v2(dptr, bytesize); });
 }
 
-/// The driver returns the pitch only after allocating. So the maximum is charged first and
-/// corrected afterwards.
 CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes,
                             size_t Height, unsigned int ElementSizeBytes) {
-  Quota& quota = thread.session.quota;
-  const std::uint64_t most =
-      rounded(pitchedBytes(widestPitch(thread.driver, WidthInBytes), Height));
-  if (!charge(thread, most)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status =
-      thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (status != CUDA_SUCCESS) return quota.refund(most), status;
-  const std::uint64_t bytes = rounded(pitchedBytes(*pPitch, Height));
-  if (bytes > most && !quota.charge(bytes - most)) {
-    thread.driver.cuMemFree_v2(*dptr);
-    quota.refund(most);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  if (bytes < most) quota.refund(most - bytes);
-  remember(thread, *dptr, bytes);
-  return CUDA_SUCCESS;
+  const std::uint64_t bytes = MovableMemory::pitchedBytes(WidthInBytes, Height);
+  return allocate(thread, dptr, bytes, [&] {
+    return thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  });
 }
 
 /// take() removes the record, so only one caller frees the address. A second free gets the driver's
@@ -247,9 +189,14 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
     return freeUncharged(thread, dptr, free, [&](const ExportTable::Found& found) {
       thread.session.sharing.release(found);
     });
-  thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
-  return freeCharged(thread, dptr, *charge, free,
-                     [&](const Quota::Charge& freed) { thread.session.quota.refund(freed.bytes); });
+  endExports(thread.session, dptr);
+  const CUresult status = free(dptr);
+  if (status == CUDA_SUCCESS)
+    thread.session.quota.refund(charge->bytes);
+  else
+    thread.session.quota.remember(dptr, charge->bytes, charge->owner);
+  thread.session.slack.settle();
+  return status;
 }
 
 /// A captured allocation becomes a node, whose memory is charged with the executable graph.
@@ -281,9 +228,13 @@ CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
     return freeUncharged(thread, dptr, free, [&](const ExportTable::Found& found) {
       closeBehind(thread, hStream, found);
     });
-  thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
-  return freeCharged(thread, dptr, *charge, free,
-                     [&](const Quota::Charge& freed) { refundBehind(thread, hStream, freed); });
+  endExports(thread.session, dptr);
+  const CUresult status = thread.session.pendingFrees.add(thread.driver, hStream, dptr, *charge);
+  if (status == CUDA_SUCCESS)
+    thread.session.watchPools();
+  else
+    thread.session.quota.remember(dptr, charge->bytes, charge->owner);
+  return status;
 }
 
 }  // namespace worker

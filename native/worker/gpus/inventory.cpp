@@ -28,13 +28,20 @@ bool shareState(const Options& options) {
   return sentence.empty();
 }
 
+/// The worker has a few bytes of the driver's memory in each context (memory/movable_memory.h).
+bool takeFirstPage(const Driver& driver) {
+  CUdeviceptr first = 0;
+  return driver.cuMemAlloc_v2(&first, 1) == CUDA_SUCCESS;
+}
+
 /// Creates all primary contexts, then reads the free memory of each device. Empty if a context
 /// cannot be created.
 Free freeBesideContexts(const Driver& driver, const DriverStart& start,
                         std::vector<CUcontext>& contexts) {
   contexts.resize(start.devices.size());
   for (std::size_t i = 0; i < contexts.size(); ++i) {
-    if (driver.cuDevicePrimaryCtxRetain(&contexts[i], static_cast<CUdevice>(i)) != CUDA_SUCCESS)
+    if (driver.cuDevicePrimaryCtxRetain(&contexts[i], static_cast<CUdevice>(i)) != CUDA_SUCCESS ||
+        driver.cuCtxSetCurrent(contexts[i]) != CUDA_SUCCESS || !takeFirstPage(driver))
       return {};
   }
   Free free;
@@ -132,7 +139,7 @@ ContextCost contextCost(const Driver& driver, CUdevice device, std::uint64_t fir
   for (int i = 0; i < kContexts; ++i) {
     const std::uint64_t before = freeMemory(driver);
     CUcontext context = nullptr;
-    if (driver.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS) break;
+    if (driver.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS || !takeFirstPage(driver)) break;
     const std::uint64_t with = freeMemory(driver);
     contexts.push_back(taken(before, with));
     if (allocateInKernel(driver)) heaps.push_back(taken(with, freeMemory(driver)));

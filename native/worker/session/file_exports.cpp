@@ -17,11 +17,21 @@ bool isUnixSocket(int file) {
   return getsockopt(file, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_UNIX;
 }
 
-SharedName contentOf(const wire::FileKey& key, std::uint64_t id) {
+/// The key of the driver's file, and a value behind it.
+template <class Value>
+SharedName contentOf(const wire::FileKey& key, const Value& value) {
+  static_assert(sizeof key + sizeof value <= sizeof(SharedName));
   SharedName content{};
   std::memcpy(content.data(), key.data(), key.size());
-  std::memcpy(content.data() + key.size(), &id, sizeof id);
+  std::memcpy(content.data() + key.size(), &value, sizeof value);
   return content;
+}
+
+template <class Value>
+Value valueOf(const ExportTable::Found& found) {
+  Value value;
+  std::memcpy(&value, found.content.data() + sizeof(wire::FileKey), sizeof value);
+  return value;
 }
 
 }  // namespace
@@ -36,9 +46,30 @@ wire::FileKey FileExports::keyOf(const ExportTable::Found& found) {
 }
 
 std::uint64_t FileExports::idOf(const ExportTable::Found& found) {
-  std::uint64_t id = 0;
-  std::memcpy(&id, found.content.data() + sizeof(wire::FileKey), sizeof id);
-  return id;
+  return valueOf<std::uint64_t>(found);
+}
+
+MovableMemory::Geometry FileExports::geometryOf(const ExportTable::Found& found) {
+  return valueOf<MovableMemory::Geometry>(found);
+}
+
+std::optional<SharedName> FileExports::offerMemory(const Object& object, CUcontext context,
+                                                   std::uint64_t bytes,
+                                                   const MovableMemory::Geometry& geometry,
+                                                   OwnedFile driverFile) {
+  const std::lock_guard lock(mutex_);
+  const auto [known, isNew] = exports_.try_emplace(object);
+  Export& made = known->second;
+  const bool offered =
+      !isNew || (wire::makeFileKey(made.key) && offer(made.key, std::move(driverFile)));
+  made.offered = offered;
+  const auto name = offered ? sharing_.share(object.kind, object.id, context, bytes,
+                                             contentOf(made.key, geometry))
+                            : std::nullopt;
+  if (name || !isNew) return name;
+  if (offered) offers_->withdraw(made.key);
+  exports_.erase(known);
+  return name;
 }
 
 std::optional<SharedName> FileExports::nameLocked(const Object& object, std::uint64_t bytes) {
@@ -122,7 +153,8 @@ void FileExports::ended(const Object& object) {
   const std::lock_guard lock(mutex_);
   const auto found = exports_.extract(object);
   if (found.empty()) return;
-  if (found.mapped().descriptors > 0) offers_->withdraw(found.mapped().key);
+  const Export& made = found.mapped();
+  if (made.offered || made.descriptors > 0) offers_->withdraw(made.key);
   std::erase_if(watches_, [&](const auto& entry) {
     if (entry.second.object != object) return false;
     forget(entry.second);

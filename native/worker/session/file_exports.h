@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "native/worker/memory/movable_memory.h"
 #include "native/worker/session/sharing.h"
 #include "wire/file_offers.h"
 
@@ -56,6 +57,11 @@ class FileExports {
   /// socket, or if there are too many exports.
   std::optional<SharedName> add(const Object& object, std::uint64_t bytes, OwnedFile driverFile,
                                 OwnedFile watched, std::function<void()> ended);
+  /// Exports memory of cuMemAlloc until ended(). The same memory has the same name.
+  std::optional<SharedName> offerMemory(const Object& object, CUcontext context,
+                                        std::uint64_t bytes,
+                                        const MovableMemory::Geometry& geometry,
+                                        OwnedFile driverFile);
   /// The name of an object, which others cannot import before add().
   std::optional<SharedName> name(const Object& object, std::uint64_t bytes);
   /// The object is about to end: others cannot import it from now on.
@@ -71,11 +77,14 @@ class FileExports {
   /// The key of the driver's file, and the id of the object, in an entry of the table.
   static wire::FileKey keyOf(const ExportTable::Found& found);
   static std::uint64_t idOf(const ExportTable::Found& found);
+  /// How exported memory lies in the driver's file.
+  static MovableMemory::Geometry geometryOf(const ExportTable::Found& found);
 
  private:
   struct Export {
     wire::FileKey key{};
     unsigned descriptors = 0;
+    bool offered = false;  ///< whatever descriptors of programs there are
   };
   struct Watch {
     Object object;

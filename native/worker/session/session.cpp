@@ -22,6 +22,9 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       handles(&account.handles()),
       output(printed),
       captures(driver),
+      memory(captures, [this](CUcontext context) { return ownerOf(context); }),
+      slack(account, memory),
+      pendingFrees(account, memory),
       sharing(account.exports),
       fileExports(sharing, account.exports),
       images(account),
@@ -88,6 +91,10 @@ CUcontext Session::ownerOf(CUcontext context) const {
 
 void Session::contextEnded(CUcontext context) {
   for (const std::uint64_t graph : captures.ended(context)) handles.remove(graph);
+  for (const CUdeviceptr address : memory.contextEnded(context))
+    fileExports.ended({ExportTable::Kind::memoryFile, address});
+  pendingFrees.contextEnded(context);
+  slack.settle();
   sharing.contextEnded(context);
   contexts.ended(context);
   held.contextEnded(context);
@@ -109,7 +116,8 @@ void Session::watchPools() {
 /// wakes the thread.
 bool Session::settlePools() {
   poolsWatched_.store(false);
-  const bool hold = pools.settleUnlessBusy();
+  const bool pending = pendingFrees.settle();
+  const bool hold = pools.settleUnlessBusy() || pending;
   if (hold) poolsWatched_.store(true);
   return hold;
 }

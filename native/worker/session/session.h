@@ -19,9 +19,11 @@
 #include "native/worker/accounts/pool_account.h"
 #include "native/worker/accounts/quota.h"
 #include "native/worker/accounts/reserve_account.h"
+#include "native/worker/accounts/slack_account.h"
 #include "native/worker/accounts/stream_account.h"
 #include "native/worker/driver/warm_context.h"
 #include "native/worker/gate/gate.h"
+#include "native/worker/memory/movable_memory.h"
 #include "native/worker/reports/figures.h"
 #include "native/worker/reports/rate_limit.h"
 #include "native/worker/reports/report.h"
@@ -34,6 +36,7 @@
 #include "native/worker/session/host_functions.h"
 #include "native/worker/session/managed_memory.h"
 #include "native/worker/session/output.h"
+#include "native/worker/session/pending_frees.h"
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
 #include "native/worker/session/sharing.h"
@@ -73,6 +76,9 @@ class Session {
   TextureObjects textureObjects{handles};
   GreenContexts greenContexts;
   WarmContext warmContext;
+  MovableMemory memory;
+  SlackAccount slack;
+  PendingFrees pendingFrees;
   Sharing sharing;
   FileExports fileExports;
   PhysicalMemory physicalMemory;
@@ -84,8 +90,6 @@ class Session {
   LocalMemory localMemory;
   ReserveAccount reserves;
   HeldMemory held;
-  std::atomic<unsigned> pendingFrees{
-      0};  ///< cuMemFreeAsync of memory of no pool that has not run yet
   std::atomic<std::uint64_t> linkInputBytes{0};  ///< of all links that are not destroyed
   std::atomic<bool> codeMayPrint{
       false};  ///< some code image that was loaded names the device's printf

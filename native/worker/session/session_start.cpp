@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "call_numbers.h"
 #include "native/worker/descriptors.h"
@@ -84,6 +86,32 @@ bool SessionStart::giveUpSystemCalls() {
               "the GPU worker cannot be confined, so it does not serve: " + sentence);
 }
 
+/// Whether the memory of cuMemAlloc can come from handles. vGPUs may not map them or share them by
+/// file. With several GPUs, the driver refuses copies of a handle's memory that involve another GPU
+/// than its own, unless peer access is on (two H200s).
+bool SessionStart::mapsMemory() const {
+  if (start_.devices.size() > 1) return false;
+  const auto has = [&](CUdevice device, CUdevice_attribute attribute) {
+    int supported = 0;
+    return session_.driver.cuDeviceGetAttribute(&supported, attribute, device) == CUDA_SUCCESS &&
+           supported != 0;
+  };
+  for (std::size_t i = 0; i < start_.devices.size(); ++i) {
+    const auto device = static_cast<CUdevice>(i);
+    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
+        !has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+      return false;
+  }
+  return true;
+}
+
+/// Whether the simulated GPU checks the program's accesses: it knows exact bounds for memory of its
+/// own cuMemAlloc only.
+bool SessionStart::checksMemory() {
+  const char* checks = std::getenv("NVIDIA_VIRTUAL_SIMULATOR_CHECK");
+  return checks != nullptr && std::string_view(checks).find("memory") != std::string_view::npos;
+}
+
 bool SessionStart::openDriver() {
   if (warm_ != nullptr) {
     session_.driver = warm_->driver;
@@ -97,6 +125,8 @@ bool SessionStart::openDriver() {
            "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it "
            "may use");
   }
+  if (start_.status == CUDA_SUCCESS)
+    session_.memory.install(session_.driver, checksMemory() || !mapsMemory());
   limitMemory(start_.devices, options_.memoryLimit);
   if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
   return start_.status == CUDA_SUCCESS;

@@ -31,6 +31,8 @@ class SessionStart {
   static std::string programName(pid_t pid);
   bool readHello(const wire::Message& message);
   bool checkHello();
+  bool mapsMemory() const;
+  static bool checksMemory();
   bool openDriver();
   void checkMps();
   bool chargeContext();

@@ -38,6 +38,7 @@ struct Fixture {
     const char* driver = unit::argument(0, "the path of the simulated driver");
     REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session->driver));
     REQUIRE(session->driver.cuInit(0) == CUDA_SUCCESS);
+    session->memory.install(session->driver, false);
     frames = std::make_unique<worker::test::Frames>(*session);
     context = give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
     shared = reinterpret_cast<std::uint64_t>(

@@ -115,6 +115,7 @@ struct Fixture {
     unlink(path.c_str());
     if (!worker::load(node().library, session.driver) || driver.cuInit(0) != CUDA_SUCCESS)
       std::abort();
+    session.memory.install(session.driver, false);
     CHECK(worker::cuDevicePrimaryCtxRetain(thread, &context, 0) == CUDA_SUCCESS);
     CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
     CHECK(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
@@ -186,6 +187,7 @@ TEST_CASE("memory that a stream is to free is charged until the stream frees it"
   CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) != CUDA_SUCCESS);
   CHECK(test.quota.used() == 100 * kMiB);
   test.goOn();
+  CHECK_FALSE(test.session.pendingFrees.settle());
   CHECK(test.quota.used() == 0);
 
   CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS);

@@ -77,6 +77,7 @@ struct SimulatedSession {
     const char* driver = unit::argument(0, "the path of the simulated driver");
     REQUIRE(load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
     REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
+    session.memory.install(session.driver, false);
     const Reply made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
     REQUIRE(made.status == CUDA_SUCCESS);
     context = made.handle;

@@ -143,13 +143,16 @@ TEST_CASE("frames with invented handles, also those that the driver would accept
       worker::load(dlopen(unit::argument(0, "a driver"), RTLD_NOW | RTLD_LOCAL), session.driver));
   CUcontext context = nullptr;
   REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
+  session.memory.install(session.driver, false);
   REQUIRE(session.driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
   REQUIRE(session.driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
   worker::test::Frames client(session);
   const auto memory = client.call(CallNumber::cuMemAlloc_v2, 4 * kMiB);
   REQUIRE(memory.status == CUDA_SUCCESS);
   CUipcMemHandle native{};
-  REQUIRE(session.driver.cuIpcGetMemHandle(&native, memory.handle) == CUDA_SUCCESS);
+  CUdeviceptr exported = 0;
+  REQUIRE(session.memory.below().cuMemAlloc_v2(&exported, 4 * kMiB) == CUDA_SUCCESS);
+  REQUIRE(session.driver.cuIpcGetMemHandle(&native, exported) == CUDA_SUCCESS);
   const auto open = [&](const CUipcMemHandle& handle) {
     return client.call(CallNumber::cuIpcOpenMemHandle_v2, handle, 1u).status;
   };
@@ -166,6 +169,7 @@ TEST_CASE("frames with invented handles, also those that the driver would accept
         CUDA_ERROR_INVALID_VALUE);
   CHECK(client.call(CallNumber::cuIpcGetMemHandle, memory.handle + 64 * kMiB).status !=
         CUDA_SUCCESS);
-  CHECK(client.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
+  session.sharing.ended(Kind::memory, memory.handle);
   CHECK(open(std::bit_cast<CUipcMemHandle>(*name)) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(client.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
 }

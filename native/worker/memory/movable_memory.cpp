@@ -1,0 +1,457 @@
+#include "native/worker/memory/movable_memory.h"
+
+#include <iterator>
+
+namespace worker {
+
+namespace {
+
+/// Requests of up to 1 MiB share pages, as the driver's do.
+constexpr std::uint64_t kLargestSmall = std::uint64_t{1} << 20;
+constexpr std::uint64_t kUnit = 512;
+constexpr std::size_t kWidest = 0x7fffffff;  ///< row of cuMemAllocPitch, in bytes
+/// An address that no memory has. The driver refuses it with the error that it has for the context.
+constexpr CUdeviceptr kNowhere = 1;
+/// Numbers of allocations do not meet those that the driver gives.
+constexpr std::uint64_t kFirstId = std::uint64_t{1} << 48;
+constexpr CUmemAllocationHandleType kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+constexpr std::uint64_t wholeUnits(std::uint64_t bytes) {
+  return (bytes + kUnit - 1) / kUnit * kUnit;
+}
+
+constexpr std::uint64_t wholePages(std::uint64_t bytes) {
+  return (bytes + FreeRanges::kPage - 1) / FreeRanges::kPage * FreeRanges::kPage;
+}
+
+CUmemAccessDesc accessOf(CUdevice device, CUmemAccess_flags flags) {
+  return {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .flags = flags};
+}
+
+/// The entry of a map whose key is the last one not beyond the address; end() if there is none.
+template <class Map>
+auto lastUpTo(Map& map, CUdeviceptr address) {
+  const auto after = map.upper_bound(address);
+  return after == map.begin() ? map.end() : std::prev(after);
+}
+
+/// Makes a context current while it lives.
+class Current {
+ public:
+  Current(const Driver& driver, CUcontext context) : driver_(driver) {
+    CUcontext current = nullptr;
+    driver.cuCtxGetCurrent(&current);
+    if (context != current) status_ = driver.cuCtxPushCurrent_v2(context);
+    pushed_ = context != current && status_ == CUDA_SUCCESS;
+  }
+  ~Current() {
+    CUcontext popped = nullptr;
+    if (pushed_) driver_.cuCtxPopCurrent_v2(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  CUresult status() const { return status_; }
+
+ private:
+  const Driver& driver_;
+  CUresult status_ = CUDA_SUCCESS;
+  bool pushed_ = false;
+};
+
+}  // namespace
+
+MovableMemory::~MovableMemory() {
+  for (const auto& [begin, block] : blocks_) end(begin, block);
+}
+
+CUresult MovableMemory::here(Here* here) const {
+  CUcontext current = nullptr;
+  if (const CUresult status = below_.cuCtxGetCurrent(&current); status != CUDA_SUCCESS)
+    return status;
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  here->owner = owner_(current);
+  return below_.cuCtxGetDevice(&here->device);
+}
+
+/// The driver's cuMemFree of no memory fails as any allocation would: if the context is broken, or
+/// a capture forbids the call.
+CUresult MovableMemory::allocate(CUdeviceptr* address, std::size_t bytes) {
+  Here here;
+  if (const CUresult status = this->here(&here); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = below_.cuMemFree_v2(0); status != CUDA_SUCCESS) return status;
+  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > ~std::uint64_t{0} - FreeRanges::kPage) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes <= kLargestSmall && !exact_) return allocateSmall(here, bytes, address);
+  CUdeviceptr begin = 0;
+  if (const CUresult status = make(here, bytes, &begin); status != CUDA_SUCCESS) return status;
+  const std::lock_guard lock(mutex_);
+  add(here, begin, bytes, begin);
+  *address = begin;
+  return CUDA_SUCCESS;
+}
+
+/// Two threads may both make a page; the second one stays for later requests.
+CUresult MovableMemory::allocateSmall(const Here& here, std::uint64_t bytes, CUdeviceptr* address) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const CUdeviceptr begin = free_[here.owner].take(wholeUnits(bytes)); begin != 0) {
+        add(here, begin, bytes, begin / FreeRanges::kPage * FreeRanges::kPage);
+        small_ += wholeUnits(bytes);
+        *address = begin;
+        return CUDA_SUCCESS;
+      }
+    }
+    CUdeviceptr page = 0;
+    if (const CUresult status = make(here, FreeRanges::kPage, &page); status != CUDA_SUCCESS)
+      return status;
+    const std::lock_guard lock(mutex_);
+    blocks_.at(page).shared = true;
+    free_[here.owner].addPage(page);
+    pages_ += FreeRanges::kPage;
+  }
+}
+
+std::uint64_t MovableMemory::pitchedBytes(std::size_t width, std::size_t height) {
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  std::uint64_t bytes = 0;
+  const bool fits = width <= kMost - kUnit &&
+                    !__builtin_mul_overflow(wholeUnits(width), std::uint64_t{height}, &bytes);
+  return fits ? bytes : kMost;
+}
+
+CUresult MovableMemory::allocatePitched(CUdeviceptr* address, std::size_t* pitch, std::size_t width,
+                                        std::size_t height, unsigned element) {
+  const bool valid = pitch != nullptr && width != 0 && height != 0 && width <= kWidest &&
+                     (element == 4 || element == 8 || element == 16);
+  if (!valid) return allocate(nullptr, 0);
+  const CUresult status = allocate(address, pitchedBytes(width, height));
+  if (status == CUDA_SUCCESS) *pitch = wholeUnits(width);
+  return status;
+}
+
+void MovableMemory::add(const Here& here, CUdeviceptr begin, std::uint64_t bytes,
+                        CUdeviceptr block) {
+  entries_.emplace(begin, Entry{.allocation = {.begin = begin,
+                                               .bytes = bytes,
+                                               .id = kFirstId + lastId_++,
+                                               .context = here.owner},
+                                .block = block});
+}
+
+/// Makes a block for the owner, and remembers it.
+CUresult MovableMemory::make(const Here& here, std::uint64_t bytes, CUdeviceptr* begin) {
+  Block block{.bytes = wholePages(bytes), .device = here.device, .owner = here.owner};
+  if (exact_) {
+    const CUresult status = below_.cuMemAlloc_v2(begin, bytes);
+    const std::lock_guard lock(mutex_);
+    if (status == CUDA_SUCCESS) blocks_.emplace(*begin, block).first->second.bytes = bytes;
+    return status;
+  }
+  if (const CUresult status = create(block); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = map(block, begin); status != CUDA_SUCCESS)
+    return below_.cuMemRelease(block.handle), status;
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(*begin, block);
+  return CUDA_SUCCESS;
+}
+
+/// If the GPU is full, the page that was kept for small requests goes first.
+CUresult MovableMemory::create(Block& block) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = kFile;
+  properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = block.device};
+  const CUresult status = below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
+  if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  CUdeviceptr page = 0;
+  Block kept;
+  {
+    const std::lock_guard lock(mutex_);
+    if ((page = free_[block.owner].take(FreeRanges::kPage)) == 0) return status;
+    kept = blocks_.extract(page).mapped();
+    pages_ -= FreeRanges::kPage;
+  }
+  end(page, kept);
+  return below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
+}
+
+/// Maps the handle of a block at addresses of its own.
+CUresult MovableMemory::map(const Block& block, CUdeviceptr* begin) const {
+  CUresult status = below_.cuMemAddressReserve(begin, block.bytes, 0, 0, 0);
+  if (status != CUDA_SUCCESS) return status;
+  status = below_.cuMemMap(*begin, block.bytes, 0, block.handle, 0);
+  if (status == CUDA_SUCCESS) {
+    const CUmemAccessDesc own = accessOf(block.device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    status = below_.cuMemSetAccess(*begin, block.bytes, &own, 1);
+    if (status != CUDA_SUCCESS) below_.cuMemUnmap(*begin, block.bytes);
+  }
+  if (status != CUDA_SUCCESS) below_.cuMemAddressFree(*begin, block.bytes);
+  return status;
+}
+
+/// No work uses the block any more.
+void MovableMemory::end(CUdeviceptr begin, const Block& block) const {
+  if (block.handle == 0) {
+    const Current current(below_, block.owner);
+    if (current.status() == CUDA_SUCCESS) below_.cuMemFree_v2(begin);
+    return;
+  }
+  below_.cuMemUnmap(begin, block.bytes);
+  below_.cuMemRelease(block.handle);
+  below_.cuMemAddressFree(begin, block.bytes);
+}
+
+/// The first one is never freed, so that the driver keeps the page of the others.
+void MovableMemory::contextMade(CUcontext context) {
+  const RelaxedCapture relaxed(below_);
+  const Current current(below_, context);
+  CUdeviceptr first = 0;
+  if (current.status() == CUDA_SUCCESS) below_.cuMemAlloc_v2(&first, 1);
+  keepSpare(context);
+}
+
+void MovableMemory::keepSpare(CUcontext context) {
+  const std::lock_guard one(spareMutex_);
+  {
+    const std::shared_lock lock(mutex_);
+    const auto spares = spares_.find(context);
+    if (spares != spares_.end() && !spares->second.empty()) return;
+  }
+  const RelaxedCapture relaxed(below_);
+  const Current current(below_, context);
+  CUdeviceptr spare = 0;
+  if (current.status() != CUDA_SUCCESS || below_.cuMemAlloc_v2(&spare, 1) != CUDA_SUCCESS) return;
+  const std::lock_guard lock(mutex_);
+  spares_[context].push_back(spare);
+}
+
+/// Waits as the driver's cuMemFree does, which is exact about contexts and captures: by freeing
+/// memory of the driver's own.
+CUresult MovableMemory::await(CUcontext context) {
+  const Current current(below_, context);
+  if (current.status() != CUDA_SUCCESS) return current.status();
+  CUdeviceptr spare = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& spares = spares_[context];
+    if (!spares.empty()) spare = spares.back(), spares.pop_back();
+  }
+  if (spare == 0) {
+    const CUresult status = below_.cuMemAlloc_v2(&spare, 1);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) return below_.cuCtxSynchronize();
+    if (status != CUDA_SUCCESS) return status;
+  }
+  const CUresult status = below_.cuMemFree_v2(spare);
+  if (status == CUDA_SUCCESS) return status;
+  const std::lock_guard lock(mutex_);
+  spares_[context].push_back(spare);
+  return status;
+}
+
+/// No work uses the memory any more.
+void MovableMemory::giveBack(const Entry& entry) {
+  Block block;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(entry.block);
+    if (found == blocks_.end()) return;  // its context has ended
+    block = found->second;
+    if (block.shared) {
+      const std::uint64_t bytes = wholeUnits(entry.allocation.bytes);
+      small_ -= bytes;
+      if (!free_[block.owner].give(entry.allocation.begin, bytes)) return;
+      pages_ -= FreeRanges::kPage;
+    }
+    blocks_.erase(found);
+  }
+  end(entry.block, block);
+}
+
+/// Addresses that begin no allocation are the driver's to judge.
+CUresult MovableMemory::free(CUdeviceptr address) {
+  const auto memory = find(address);
+  const auto parted = part(address);
+  if (!parted)
+    return below_.cuMemFree_v2(place(address, 1) == Place::elsewhere ? address : kNowhere);
+  awaitSubmissions();
+  const CUresult status = await(memory->context);
+  if (status != CUDA_SUCCESS) return restore(*parted), status;
+  release(*parted);
+  keepSpare(memory->context);
+  return status;
+}
+
+std::optional<MovableMemory::Parted> MovableMemory::part(CUdeviceptr address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(address);
+  if (found == entries_.end() || blocks_.at(found->second.block).opened != 0) return std::nullopt;
+  const Entry entry = found->second;
+  entries_.erase(found);
+  parted_.emplace(entry.allocation.id, entry);
+  return entry.allocation.id;
+}
+
+void MovableMemory::awaitSubmissions() { const std::lock_guard lock(submissions_); }
+
+/// The opposite of part().
+void MovableMemory::restore(Parted parted) {
+  const std::lock_guard lock(mutex_);
+  const auto found = parted_.extract(parted);
+  if (!found.empty()) entries_.emplace(found.mapped().allocation.begin, found.mapped());
+}
+
+void MovableMemory::release(Parted parted) {
+  Entry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = parted_.extract(parted);
+    if (found.empty()) return;  // its context has ended
+    entry = found.mapped();
+  }
+  giveBack(entry);
+}
+
+std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
+  std::vector<CUdeviceptr> addresses;
+  std::map<CUdeviceptr, Block> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto isOwned = [&](const auto& each) {
+      const Entry& entry = each.second;
+      if (entry.allocation.context != context) return false;
+      if (blocks_.at(entry.block).shared) small_ -= wholeUnits(entry.allocation.bytes);
+      return true;
+    };
+    for (const auto& [begin, entry] : entries_)
+      if (entry.allocation.context == context) addresses.push_back(begin);
+    std::erase_if(entries_, isOwned);
+    std::erase_if(parted_, isOwned);
+    for (const auto& [begin, block] : blocks_)
+      if (block.owner == context) ended.emplace(begin, block);
+    for (const auto& [begin, block] : ended) {
+      if (block.shared) pages_ -= FreeRanges::kPage;
+      blocks_.erase(begin);
+    }
+    free_.erase(context);
+    spares_.erase(context);
+    std::erase_if(openings_, [&](const auto& each) { return each.first.second == context; });
+  }
+  // The driver has freed what came from its own cuMemAlloc.
+  for (const auto& [begin, block] : ended)
+    if (block.handle != 0) end(begin, block);
+  return addresses;
+}
+
+const MovableMemory::Entry* MovableMemory::entryOf(CUdeviceptr address) const {
+  const auto found = lastUpTo(entries_, address);
+  const bool inside = found != entries_.end() &&
+                      address - found->second.allocation.begin < found->second.allocation.bytes;
+  return inside ? &found->second : nullptr;
+}
+
+bool MovableMemory::isInBlock(CUdeviceptr address) const {
+  const auto found = lastUpTo(blocks_, address);
+  return found != blocks_.end() && address - found->first < found->second.bytes;
+}
+
+MovableMemory::Place MovableMemory::place(CUdeviceptr address, std::uint64_t bytes) const {
+  const std::shared_lock lock(mutex_);
+  if (const Entry* entry = entryOf(address)) {
+    const std::uint64_t rest = entry->allocation.begin + entry->allocation.bytes - address;
+    return bytes <= rest ? Place::inside : Place::outside;
+  }
+  return isInBlock(address) ? Place::outside : Place::elsewhere;
+}
+
+std::optional<MovableMemory::Allocation> MovableMemory::find(CUdeviceptr address) const {
+  const std::shared_lock lock(mutex_);
+  const Entry* entry = entryOf(address);
+  return entry == nullptr ? std::nullopt : std::optional(entry->allocation);
+}
+
+void MovableMemory::setSynchronous(CUdeviceptr address, bool on) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lastUpTo(entries_, address);
+  if (found != entries_.end()) found->second.allocation.synchronous = on;
+}
+
+std::uint64_t MovableMemory::slack() const {
+  const std::shared_lock lock(mutex_);
+  return pages_ - small_;
+}
+
+/// The error of the current context, if it is broken. Not asked for during a capture, which the
+/// question would invalidate.
+CUresult MovableMemory::fault() const {
+  return captures_.any() ? CUDA_SUCCESS : below_.cuMemFree_v2(0);
+}
+
+CUresult MovableMemory::refusal() const {
+  const CUresult status = fault();
+  return status != CUDA_SUCCESS ? status : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult MovableMemory::exportFile(CUdeviceptr begin, int* file, Geometry* geometry) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = entries_.find(begin);
+  if (found == entries_.end()) return CUDA_ERROR_INVALID_VALUE;
+  const Block& block = blocks_.at(found->second.block);
+  if (block.handle == 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (block.opened != 0) return CUDA_ERROR_INVALID_VALUE;
+  *geometry = {.offset = begin - found->second.block,
+               .bytes = found->second.allocation.bytes,
+               .mapped = block.bytes};
+  return below_.cuMemExportToShareableHandle(file, block.handle, kFile, 0);
+}
+
+std::optional<CUdeviceptr> MovableMemory::openAgain(const Name& name) {
+  Here here;
+  if (this->here(&here) != CUDA_SUCCESS) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto known = openings_.find({name, here.owner});
+  if (known == openings_.end()) return std::nullopt;
+  ++blocks_.at(entries_.at(known->second).block).opened;
+  return known->second;
+}
+
+CUresult MovableMemory::open(const Name& name, int file, const Geometry& geometry,
+                             CUdeviceptr* address) {
+  Here here;
+  if (const CUresult status = this->here(&here); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = fault(); status != CUDA_SUCCESS) return status;
+  Block block{.bytes = geometry.mapped, .device = here.device, .owner = here.owner, .opened = 1};
+  CUresult status = below_.cuMemImportFromShareableHandle(
+      &block.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)), kFile);
+  if (status != CUDA_SUCCESS) return status;
+  CUdeviceptr begin = 0;
+  if ((status = map(block, &begin)) != CUDA_SUCCESS)
+    return below_.cuMemRelease(block.handle), status;
+  const std::lock_guard lock(mutex_);
+  blocks_.emplace(begin, block);
+  add(here, begin + geometry.offset, geometry.bytes, begin);
+  openings_.emplace(Opening{name, here.owner}, begin + geometry.offset);
+  *address = begin + geometry.offset;
+  return CUDA_SUCCESS;
+}
+
+CUresult MovableMemory::close(CUdeviceptr address) {
+  Entry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(address);
+    if (found == entries_.end() || blocks_.at(found->second.block).opened == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    Block& block = blocks_.at(found->second.block);
+    if (block.opened > 1) return --block.opened, CUDA_SUCCESS;
+    entry = found->second;
+    entries_.erase(found);
+    std::erase_if(openings_, [&](const auto& each) { return each.second == address; });
+  }
+  const CUresult status = await(entry.allocation.context);
+  giveBack(entry);
+  keepSpare(entry.allocation.context);
+  return status;
+}
+
+}  // namespace worker

@@ -1,0 +1,64 @@
+#include "native/worker/session/pending_frees.h"
+
+#include <algorithm>
+
+namespace worker {
+
+/// If the context of the stream ends first, the driver does not call back, and the small object is
+/// lost.
+CUresult PendingFrees::add(const Driver& driver, CUstream stream, CUdeviceptr address,
+                           const Quota::Charge& charge) {
+  using Reference = std::shared_ptr<Pending>;
+  auto pending = std::make_shared<Pending>();
+  auto* reference = new Reference(pending);
+  const auto reached = [](void* argument) {
+    const std::unique_ptr<Reference> given(static_cast<Reference*>(argument));
+    (*given)->reached.store(true, std::memory_order_release);
+  };
+  if (const CUresult status = driver.cuLaunchHostFunc(stream, reached, reference);
+      status != CUDA_SUCCESS)
+    return delete reference, status;
+  const auto parted = memory_.part(address);
+  if (!parted) return CUDA_ERROR_INVALID_VALUE;
+  CUcontext context = nullptr;
+  if (driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) pending->stream = context;
+  pending->memory = *parted;
+  pending->owner = charge.owner;
+  quota_.remember(pending->key(), charge.bytes, charge.owner);
+  const std::lock_guard lock(mutex_);
+  list_.push_back(std::move(pending));
+  return CUDA_SUCCESS;
+}
+
+bool PendingFrees::any() const {
+  const std::lock_guard lock(mutex_);
+  return !list_.empty();
+}
+
+bool PendingFrees::settle() {
+  std::vector<std::shared_ptr<Pending>> reached;
+  bool more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto rest = std::ranges::partition(list_, [](const auto& pending) {
+      return !pending->reached.load(std::memory_order_acquire);
+    });
+    reached.assign(rest.begin(), rest.end());
+    list_.erase(rest.begin(), rest.end());
+    more = !list_.empty();
+  }
+  for (const auto& pending : reached) {
+    memory_.release(pending->memory);
+    if (const auto charge = quota_.take(pending->key())) quota_.refund(charge->bytes);
+  }
+  return more;
+}
+
+void PendingFrees::contextEnded(const void* context) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(list_, [&](const auto& pending) { return pending->owner == context; });
+  for (const auto& pending : list_)
+    if (pending->stream == context) pending->reached.store(true);
+}
+
+}  // namespace worker
