@@ -31,7 +31,6 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (dptr == 0) return CUDA_SUCCESS;
   Session::current()->deviceRanges.remove(dptr);
   CUresult status = CUDA_SUCCESS;
   return freeManaged(dptr, status) ? status : remote::cuMemFree_v2(dptr);
