@@ -68,14 +68,15 @@ void PhysicalMemory::onEnd(std::uint64_t number, std::function<void()> end) {
     allocation->second.end = std::move(end);
 }
 
-void PhysicalMemory::retained(CUmemGenericAllocationHandle handle, std::uint64_t address) {
+bool PhysicalMemory::retained(CUmemGenericAllocationHandle handle, std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto next = mappings_.upper_bound(address);
   if (next == mappings_.begin() ||
       address - std::prev(next)->first >= std::prev(next)->second.bytes)
-    return;
+    return false;
   const std::uint64_t number = std::prev(next)->second.allocation;
   refer(handle, number);
+  return true;
 }
 
 std::pair<std::uint64_t, bool> PhysicalMemory::released(CUmemGenericAllocationHandle handle) {

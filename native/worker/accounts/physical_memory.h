@@ -38,8 +38,8 @@ class PhysicalMemory {
   void onEnd(std::uint64_t number, std::function<void()> end);
 
   /// One more reference to the allocation that is mapped at the address
-  /// (cuMemRetainAllocationHandle).
-  void retained(CUmemGenericAllocationHandle handle, std::uint64_t address);
+  /// (cuMemRetainAllocationHandle). False if none is.
+  bool retained(CUmemGenericAllocationHandle handle, std::uint64_t address);
   /// Also says whether this was the handle's last reference.
   std::pair<std::uint64_t, bool> released(CUmemGenericAllocationHandle handle);
   void mapped(CUmemGenericAllocationHandle handle, std::uint64_t address, std::uint64_t bytes);

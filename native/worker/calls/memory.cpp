@@ -120,7 +120,11 @@ template <class Allocate>
 CUresult allocate(Thread& thread, CUdeviceptr* address, std::uint64_t asked, Allocate allocate) {
   const std::uint64_t bytes = rounded(asked);
   if (!charge(thread, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status = allocate();
+  CUresult status = allocate();
+  if (status == CUDA_ERROR_OUT_OF_MEMORY && thread.session.pendingFrees.any()) {
+    thread.session.pendingFrees.settle();  // the GPU was full of memory that streams have freed
+    status = allocate();
+  }
   if (status == CUDA_SUCCESS)
     remember(thread, *address, bytes);
   else
@@ -148,6 +152,7 @@ CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream 
 /// Reports the quota, not the GPU: total is the limit, free is what no worker of the allocation
 /// holds.
 CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
+  thread.session.pendingFrees.settle();
   size_t gpuFree = 0;
   size_t gpuTotal = 0;
   if (const CUresult status = thread.driver.cuMemGetInfo_v2(&gpuFree, &gpuTotal);
@@ -158,7 +163,6 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
   if (limit == 0) return *free = gpuFree, *total = gpuTotal, CUDA_SUCCESS;
   thread.session.fileExports.settle();
   thread.session.pools.settle();
-  thread.session.pendingFrees.settle();
   const std::uint64_t used = quota.used();
   *total = std::min<std::uint64_t>(gpuTotal, limit);
   *free = std::min<std::uint64_t>(gpuFree, used < *total ? *total - used : 0);
@@ -191,11 +195,11 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
     });
   endExports(thread.session, dptr);
   const CUresult status = free(dptr);
+  thread.session.slack.settle();  // first, so that no byte is without a charge in between
   if (status == CUDA_SUCCESS)
     thread.session.quota.refund(charge->bytes);
   else
     thread.session.quota.remember(dptr, charge->bytes, charge->owner);
-  thread.session.slack.settle();
   return status;
 }
 

@@ -87,9 +87,11 @@ CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandl
                                      void* addr) {
   if (inWindow(thread, reinterpret_cast<CUdeviceptr>(addr), 1)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = thread.driver.cuMemRetainAllocationHandle(handle, addr);
-  if (status == CUDA_SUCCESS)
-    thread.session.physicalMemory.retained(*handle, reinterpret_cast<std::uint64_t>(addr));
-  return status;
+  if (status != CUDA_SUCCESS ||
+      thread.session.physicalMemory.retained(*handle, reinterpret_cast<std::uint64_t>(addr)))
+    return status;
+  thread.driver.cuMemRelease(*handle);
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset,

@@ -83,7 +83,7 @@ CUresult checked(Call call, const Spans&... spans) {
 }
 
 bool isOurs(CUdeviceptr address, std::size_t bytes) {
-  return installed->place(address, bytes == 0 ? 1 : bytes) != MovableMemory::Place::elsewhere;
+  return installed->touches(address, bytes == 0 ? 1 : bytes);
 }
 
 void replaceCopies(Driver& driver) {

@@ -61,7 +61,9 @@ class Current {
 }  // namespace
 
 MovableMemory::~MovableMemory() {
-  for (const auto& [begin, block] : blocks_) end(begin, block);
+  const std::map<CUdeviceptr, Block> blocks = blocks_;
+  for (const auto& [begin, block] : blocks)
+    if (block.handle != 0) end(begin, block);
 }
 
 CUresult MovableMemory::here(Here* here) const {
@@ -106,7 +108,9 @@ CUresult MovableMemory::allocateSmall(const Here& here, std::uint64_t bytes, CUd
     if (const CUresult status = make(here, FreeRanges::kPage, &page); status != CUDA_SUCCESS)
       return status;
     const std::lock_guard lock(mutex_);
-    blocks_.at(page).shared = true;
+    const auto made = blocks_.find(page);
+    if (made == blocks_.end()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    made->second.shared = true;
     free_[here.owner].addPage(page);
     pages_ += FreeRanges::kPage;
   }
@@ -139,7 +143,8 @@ void MovableMemory::add(const Here& here, CUdeviceptr begin, std::uint64_t bytes
                                 .block = block});
 }
 
-/// Makes a block for the owner, and remembers it.
+/// Makes a block for the owner. It is listed before it is mapped: a program must not name it as a
+/// mapping of its own.
 CUresult MovableMemory::make(const Here& here, std::uint64_t bytes, CUdeviceptr* begin) {
   Block block{.bytes = wholePages(bytes), .device = here.device, .owner = here.owner};
   if (exact_) {
@@ -149,11 +154,9 @@ CUresult MovableMemory::make(const Here& here, std::uint64_t bytes, CUdeviceptr*
     return status;
   }
   if (const CUresult status = create(block); status != CUDA_SUCCESS) return status;
-  if (const CUresult status = map(block, begin); status != CUDA_SUCCESS)
-    return below_.cuMemRelease(block.handle), status;
-  const std::lock_guard lock(mutex_);
-  blocks_.emplace(*begin, block);
-  return CUDA_SUCCESS;
+  const CUresult status = map(block, begin);
+  if (status != CUDA_SUCCESS) below_.cuMemRelease(block.handle);
+  return status;
 }
 
 /// If the GPU is full, the page that was kept for small requests goes first.
@@ -169,36 +172,45 @@ CUresult MovableMemory::create(Block& block) {
   {
     const std::lock_guard lock(mutex_);
     if ((page = free_[block.owner].take(FreeRanges::kPage)) == 0) return status;
-    kept = blocks_.extract(page).mapped();
+    kept = blocks_.at(page);
+    blocks_.at(page).leaving = true;
     pages_ -= FreeRanges::kPage;
   }
   end(page, kept);
   return below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
 }
 
-/// Maps the handle of a block at addresses of its own.
-CUresult MovableMemory::map(const Block& block, CUdeviceptr* begin) const {
+/// Maps the handle of a block at addresses of its own, and lists it.
+CUresult MovableMemory::map(const Block& block, CUdeviceptr* begin) {
   CUresult status = below_.cuMemAddressReserve(begin, block.bytes, 0, 0, 0);
   if (status != CUDA_SUCCESS) return status;
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_.emplace(*begin, block);
+  }
   status = below_.cuMemMap(*begin, block.bytes, 0, block.handle, 0);
   if (status == CUDA_SUCCESS) {
     const CUmemAccessDesc own = accessOf(block.device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     status = below_.cuMemSetAccess(*begin, block.bytes, &own, 1);
     if (status != CUDA_SUCCESS) below_.cuMemUnmap(*begin, block.bytes);
   }
-  if (status != CUDA_SUCCESS) below_.cuMemAddressFree(*begin, block.bytes);
+  if (status == CUDA_SUCCESS) return status;
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(*begin);
+  }
+  below_.cuMemAddressFree(*begin, block.bytes);
   return status;
 }
 
-/// No work uses the block any more.
-void MovableMemory::end(CUdeviceptr begin, const Block& block) const {
-  if (block.handle == 0) {
-    const Current current(below_, block.owner);
-    if (current.status() == CUDA_SUCCESS) below_.cuMemFree_v2(begin);
-    return;
-  }
+/// No work uses the block any more. It is listed until it is unmapped.
+void MovableMemory::end(CUdeviceptr begin, const Block& block) {
   below_.cuMemUnmap(begin, block.bytes);
   below_.cuMemRelease(block.handle);
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(begin);
+  }
   below_.cuMemAddressFree(begin, block.bytes);
 }
 
@@ -255,7 +267,8 @@ void MovableMemory::giveBack(const Entry& entry) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(entry.block);
-    if (found == blocks_.end()) return;  // its context has ended
+    if (found == blocks_.end()) return;                                // its context has ended
+    if (found->second.handle == 0) return void(blocks_.erase(found));  // the driver has freed it
     block = found->second;
     if (block.shared) {
       const std::uint64_t bytes = wholeUnits(entry.allocation.bytes);
@@ -263,7 +276,7 @@ void MovableMemory::giveBack(const Entry& entry) {
       if (!free_[block.owner].give(entry.allocation.begin, bytes)) return;
       pages_ -= FreeRanges::kPage;
     }
-    blocks_.erase(found);
+    found->second.leaving = true;
   }
   end(entry.block, block);
 }
@@ -275,10 +288,19 @@ CUresult MovableMemory::free(CUdeviceptr address) {
   if (!parted)
     return below_.cuMemFree_v2(place(address, 1) == Place::elsewhere ? address : kNowhere);
   awaitSubmissions();
-  const CUresult status = await(memory->context);
+  const CUresult status = exact_ ? below_.cuMemFree_v2(address) : await(memory->context);
   if (status != CUDA_SUCCESS) return restore(*parted), status;
   release(*parted);
-  keepSpare(memory->context);
+  if (!exact_) keepSpare(memory->context);
+  return status;
+}
+
+std::optional<CUresult> MovableMemory::freeBehind(CUdeviceptr address, CUstream stream) {
+  if (!exact_) return std::nullopt;
+  const auto parted = part(address);
+  if (!parted) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult status = below_.cuMemFreeAsync(address, stream);
+  status == CUDA_SUCCESS ? release(*parted) : restore(*parted);
   return status;
 }
 
@@ -328,16 +350,18 @@ std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
     std::erase_if(entries_, isOwned);
     std::erase_if(parted_, isOwned);
     for (const auto& [begin, block] : blocks_)
-      if (block.owner == context) ended.emplace(begin, block);
+      if (block.owner == context && !block.leaving) ended.emplace(begin, block);
     for (const auto& [begin, block] : ended) {
       if (block.shared) pages_ -= FreeRanges::kPage;
-      blocks_.erase(begin);
+      if (block.handle == 0)
+        blocks_.erase(begin);  // the driver has freed its own
+      else
+        blocks_.at(begin).leaving = true;
     }
     free_.erase(context);
     spares_.erase(context);
     std::erase_if(openings_, [&](const auto& each) { return each.first.second == context; });
   }
-  // The driver has freed what came from its own cuMemAlloc.
   for (const auto& [begin, block] : ended)
     if (block.handle != 0) end(begin, block);
   return addresses;
@@ -348,6 +372,12 @@ const MovableMemory::Entry* MovableMemory::entryOf(CUdeviceptr address) const {
   const bool inside = found != entries_.end() &&
                       address - found->second.allocation.begin < found->second.allocation.bytes;
   return inside ? &found->second : nullptr;
+}
+
+bool MovableMemory::touches(CUdeviceptr address, std::uint64_t bytes) const {
+  const std::shared_lock lock(mutex_);
+  const auto after = blocks_.lower_bound(address);
+  return isInBlock(address) || (after != blocks_.end() && after->first - address < bytes);
 }
 
 bool MovableMemory::isInBlock(CUdeviceptr address) const {
@@ -428,7 +458,6 @@ CUresult MovableMemory::open(const Name& name, int file, const Geometry& geometr
   if ((status = map(block, &begin)) != CUDA_SUCCESS)
     return below_.cuMemRelease(block.handle), status;
   const std::lock_guard lock(mutex_);
-  blocks_.emplace(begin, block);
   add(here, begin + geometry.offset, geometry.bytes, begin);
   openings_.emplace(Opening{name, here.owner}, begin + geometry.offset);
   *address = begin + geometry.offset;

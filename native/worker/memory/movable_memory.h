@@ -57,6 +57,9 @@ class MovableMemory {
   /// The work has ended.
   void release(Parted parted);
 
+  /// cuMemFreeAsync of memory of the driver's cuMemAlloc. Empty for other memory, which is parted.
+  std::optional<CUresult> freeBehind(CUdeviceptr address, CUstream stream);
+
   /// The context has ended; so does its memory. Returns the addresses of its allocations.
   std::vector<CUdeviceptr> contextEnded(CUcontext context);
 
@@ -72,6 +75,8 @@ class MovableMemory {
     outside     ///< in memory of this object, but not inside one allocation
   };
   Place place(CUdeviceptr address, std::uint64_t bytes) const;
+  /// Whether part of the range is memory of this object.
+  bool touches(CUdeviceptr address, std::uint64_t bytes) const;
 
   struct Allocation {
     CUdeviceptr begin = 0;
@@ -115,8 +120,9 @@ class MovableMemory {
     CUmemGenericAllocationHandle handle = 0;  ///< 0: memory of the driver's cuMemAlloc
     CUdevice device = 0;
     CUcontext owner = nullptr;
-    bool shared = false;  ///< by small allocations
-    unsigned opened = 0;  ///< references to memory of another process
+    bool shared = false;   ///< by small allocations
+    unsigned opened = 0;   ///< references to memory of another process
+    bool leaving = false;  ///< is being unmapped
   };
   struct Entry {
     Allocation allocation;
@@ -132,8 +138,8 @@ class MovableMemory {
   CUresult here(Here* here) const;
   CUresult fault() const;
   CUresult make(const Here& here, std::uint64_t bytes, CUdeviceptr* begin);
-  CUresult map(const Block& block, CUdeviceptr* begin) const;
-  void end(CUdeviceptr begin, const Block& block) const;
+  CUresult map(const Block& block, CUdeviceptr* begin);
+  void end(CUdeviceptr begin, const Block& block);
   CUresult allocateSmall(const Here& here, std::uint64_t bytes, CUdeviceptr* address);
   void add(const Here& here, CUdeviceptr begin, std::uint64_t bytes, CUdeviceptr block);
   CUresult create(Block& block);

@@ -15,10 +15,12 @@ CUresult PendingFrees::add(const Driver& driver, CUstream stream, CUdeviceptr ad
     const std::unique_ptr<Reference> given(static_cast<Reference*>(argument));
     (*given)->reached.store(true, std::memory_order_release);
   };
-  if (const CUresult status = driver.cuLaunchHostFunc(stream, reached, reference);
-      status != CUDA_SUCCESS)
-    return delete reference, status;
-  const auto parted = memory_.part(address);
+  const auto freed = memory_.freeBehind(address, stream);
+  if (freed && *freed != CUDA_SUCCESS) return delete reference, *freed;
+  const CUresult status = driver.cuLaunchHostFunc(stream, reached, reference);
+  if (status != CUDA_SUCCESS) delete reference;
+  if (status != CUDA_SUCCESS && !freed) return status;
+  const auto parted = freed ? std::optional<MovableMemory::Parted>(0) : memory_.part(address);
   if (!parted) return CUDA_ERROR_INVALID_VALUE;
   CUcontext context = nullptr;
   if (driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) pending->stream = context;
@@ -49,6 +51,7 @@ bool PendingFrees::settle() {
   }
   for (const auto& pending : reached) {
     memory_.release(pending->memory);
+    slack_.settle();  // first, so that no byte is without a charge in between
     if (const auto charge = quota_.take(pending->key())) quota_.refund(charge->bytes);
   }
   return more;

@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "native/worker/accounts/quota.h"
+#include "native/worker/accounts/slack_account.h"
 #include "native/worker/memory/movable_memory.h"
 
 namespace worker {
@@ -16,7 +17,8 @@ namespace worker {
 /// The driver's callback cannot free it: callbacks may not call the driver.
 class PendingFrees {
  public:
-  PendingFrees(Quota& quota, MovableMemory& memory) : quota_(quota), memory_(memory) {}
+  PendingFrees(Quota& quota, MovableMemory& memory, SlackAccount& slack)
+      : quota_(quota), memory_(memory), slack_(slack) {}
 
   /// Frees memory behind the work of the stream.
   CUresult add(const Driver& driver, CUstream stream, CUdeviceptr address,
@@ -40,6 +42,7 @@ class PendingFrees {
 
   Quota& quota_;
   MovableMemory& memory_;
+  SlackAccount& slack_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Pending>> list_;
 };

@@ -24,7 +24,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       captures(driver),
       memory(captures, [this](CUcontext context) { return ownerOf(context); }),
       slack(account, memory),
-      pendingFrees(account, memory),
+      pendingFrees(account, memory, slack),
       sharing(account.exports),
       fileExports(sharing, account.exports),
       images(account),

@@ -157,6 +157,34 @@ TEST_CASE("pages with little left in them are charged beyond what the node bears
   CHECK(test.quota.used() == 0);
 }
 
+TEST_CASE("so are pages whose memory was freed in stream order") {
+  Fixture test;
+  std::vector<CUdeviceptr> all;
+  for (int i = 0; i < 16 * 4; ++i) all.push_back(test.allocate(kMiB / 2));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % 4 != 0)
+      CHECK(test.frames.call(CallNumber::cuMemFreeAsync, all[i], std::uint64_t{0}).status ==
+            CUDA_SUCCESS);
+  }
+  CHECK(test.driver.cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK_FALSE(test.session.pendingFrees.settle());
+  CHECK(test.quota.used() == 32 * kMiB - worker::SlackAccount::kFree);
+}
+
+TEST_CASE("memory that a stream has freed is there for the next request") {
+  Fixture test;
+  std::size_t available = 0, total = 0;
+  CHECK(test.below.cuMemGetInfo_v2(&available, &total) == CUDA_SUCCESS);
+  CUdeviceptr rest = 0;
+  CHECK(test.below.cuMemAlloc_v2(&rest, available - 64 * kMiB) == CUDA_SUCCESS);
+  const CUdeviceptr memory = test.allocate(64 * kMiB);
+  CHECK(test.frames.call(CallNumber::cuMemFreeAsync, memory, std::uint64_t{0}).status ==
+        CUDA_SUCCESS);
+  CHECK(test.driver.cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(test.free(test.allocate(64 * kMiB)) == CUDA_SUCCESS);
+  CHECK(test.below.cuMemFree_v2(rest) == CUDA_SUCCESS);
+}
+
 TEST_CASE("the page that is kept for small requests goes when the GPU is full") {
   Fixture test;
   CHECK(test.free(test.allocate(100)) == CUDA_SUCCESS);
@@ -231,6 +259,9 @@ TEST_CASE("a session whose accesses are checked has memory of the driver's own")
     CHECK(exact.find(pitched + 3 * 512 - 1)->bytes == 3 * 512);
     CHECK(driver.cuMemFree_v2(memory) == CUDA_SUCCESS);
     CHECK(exact.place(memory, 1) == Place::elsewhere);
+    CHECK(exact.freeBehind(pitched, nullptr) == CUDA_SUCCESS);
+    CHECK(exact.freeBehind(pitched, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(exact.place(pitched, 1) == Place::elsewhere);
   }
   test.session.memory.install(again, false);
 }
