@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "native/worker/session/in_context.h"
+
 namespace worker {
 
 namespace {
@@ -34,29 +36,6 @@ auto lastUpTo(Map& map, CUdeviceptr address) {
   const auto after = map.upper_bound(address);
   return after == map.begin() ? map.end() : std::prev(after);
 }
-
-/// Makes a context current while it lives.
-class Current {
- public:
-  Current(const Driver& driver, CUcontext context) : driver_(driver) {
-    CUcontext current = nullptr;
-    driver.cuCtxGetCurrent(&current);
-    if (context != current) status_ = driver.cuCtxPushCurrent_v2(context);
-    pushed_ = context != current && status_ == CUDA_SUCCESS;
-  }
-  ~Current() {
-    CUcontext popped = nullptr;
-    if (pushed_) driver_.cuCtxPopCurrent_v2(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  CUresult status() const { return status_; }
-
- private:
-  const Driver& driver_;
-  CUresult status_ = CUDA_SUCCESS;
-  bool pushed_ = false;
-};
 
 }  // namespace
 
@@ -216,8 +195,7 @@ void MovableMemory::end(CUdeviceptr begin, const Block& block) {
 
 /// The first one is never freed, so that the driver keeps the page of the others.
 void MovableMemory::contextMade(CUcontext context) {
-  const RelaxedCapture relaxed(below_);
-  const Current current(below_, context);
+  const InContext current(below_, context);
   CUdeviceptr first = 0;
   if (current.status() == CUDA_SUCCESS) below_.cuMemAlloc_v2(&first, 1);
   keepSpare(context);
@@ -230,8 +208,7 @@ void MovableMemory::keepSpare(CUcontext context) {
     const auto spares = spares_.find(context);
     if (spares != spares_.end() && !spares->second.empty()) return;
   }
-  const RelaxedCapture relaxed(below_);
-  const Current current(below_, context);
+  const InContext current(below_, context);
   CUdeviceptr spare = 0;
   if (current.status() != CUDA_SUCCESS || below_.cuMemAlloc_v2(&spare, 1) != CUDA_SUCCESS) return;
   const std::lock_guard lock(mutex_);
@@ -241,8 +218,15 @@ void MovableMemory::keepSpare(CUcontext context) {
 /// Waits as the driver's cuMemFree does, which is exact about contexts and captures: by freeing
 /// memory of the driver's own.
 CUresult MovableMemory::await(CUcontext context) {
-  const Current current(below_, context);
-  if (current.status() != CUDA_SUCCESS) return current.status();
+  CUresult status = below_.cuCtxPushCurrent_v2(context);
+  if (status != CUDA_SUCCESS) return status;
+  status = awaitHere(context);
+  CUcontext popped = nullptr;
+  below_.cuCtxPopCurrent_v2(&popped);
+  return status;
+}
+
+CUresult MovableMemory::awaitHere(CUcontext context) {
   CUdeviceptr spare = 0;
   {
     const std::lock_guard lock(mutex_);

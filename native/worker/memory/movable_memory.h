@@ -145,6 +145,7 @@ class MovableMemory {
   CUresult create(Block& block);
   void keepSpare(CUcontext context);
   CUresult await(CUcontext context);
+  CUresult awaitHere(CUcontext context);
   void restore(Parted parted);
   void giveBack(const Entry& entry);
   const Entry* entryOf(CUdeviceptr address) const;

@@ -90,19 +90,14 @@ bool SessionStart::giveUpSystemCalls() {
 /// file. With several GPUs, the driver refuses copies of a handle's memory that involve another GPU
 /// than its own, unless peer access is on (two H200s).
 bool SessionStart::mapsMemory() const {
-  if (start_.devices.size() > 1) return false;
-  const auto has = [&](CUdevice device, CUdevice_attribute attribute) {
+  const auto has = [&](CUdevice_attribute attribute) {
     int supported = 0;
-    return session_.driver.cuDeviceGetAttribute(&supported, attribute, device) == CUDA_SUCCESS &&
+    return session_.driver.cuDeviceGetAttribute(&supported, attribute, 0) == CUDA_SUCCESS &&
            supported != 0;
   };
-  for (std::size_t i = 0; i < start_.devices.size(); ++i) {
-    const auto device = static_cast<CUdevice>(i);
-    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) ||
-        !has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
-      return false;
-  }
-  return true;
+  return start_.devices.size() == 1 &&
+         has(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+         has(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
 /// Whether the simulated GPU checks the program's accesses: it knows exact bounds for memory of its
