@@ -42,11 +42,11 @@ bool PendingFrees::settle() {
   bool more = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto rest = std::ranges::partition(list_, [](const auto& pending) {
+    const auto rest = std::partition(list_.begin(), list_.end(), [](const auto& pending) {
       return !pending->reached.load(std::memory_order_acquire);
     });
-    reached.assign(rest.begin(), rest.end());
-    list_.erase(rest.begin(), rest.end());
+    reached.assign(rest, list_.end());
+    list_.erase(rest, list_.end());
     more = !list_.empty();
   }
   for (const auto& pending : reached) {

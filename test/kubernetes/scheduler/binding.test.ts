@@ -124,6 +124,10 @@ test('number 18: a pod that was deleted before its binding holds nothing', async
     expect(refusal).toMatch(
       /no longer exists, so it is not bound|is being deleted, cannot be assigned/,
     );
+  await until(
+    () => extender.cluster.pod(gone.metadata?.uid ?? '') === undefined,
+    'the extender has seen the deletion',
+  );
   expect((await bind(gone)).Error).toBe('Pod default/gone no longer exists, so it is not bound.');
 });
 
