@@ -202,6 +202,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const allocations = this.allocations.map((allocation) => ({
       specification: allocation.specification,
       time: this.timeOf(allocation),
+      state: allocation.state,
+      outBytes: allocation.outBytes,
       sessions: allocation.sessions.map((live) => ({ record: live.session.record, use: live.use })),
     }));
     return { node: this.name, gpus: this.gpus, allocations };

@@ -150,6 +150,12 @@ export function usedTime({ granted, overrun }: Pick<TimeUse, 'granted' | 'overru
   return granted + overrun;
 }
 
+/**
+ * Where the GPU memory of an allocation is: on the GPU, on the way to host memory, there, or on the
+ * way back. A suspended allocation is `out`, also if none of its memory could leave.
+ */
+export type MemoryState = 'resident' | 'leaving' | 'out' | 'entering';
+
 /** The complete state of one node at one time. */
 export interface NodeSnapshot {
   readonly node: string;
@@ -157,6 +163,10 @@ export interface NodeSnapshot {
   readonly allocations: readonly {
     readonly specification: AllocationSpecification;
     readonly time: TimeUse;
+    /** Undefined: written by an older build. */
+    readonly state?: MemoryState | undefined;
+    /** The part of the used memory that is in host memory. Undefined: as above. */
+    readonly outBytes?: number | undefined;
     readonly sessions: readonly { readonly record: SessionRecord; readonly use: SessionUse }[];
   }[];
 }

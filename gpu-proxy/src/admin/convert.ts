@@ -1,9 +1,10 @@
-import type { GpuRecord, Policy, SharingMode } from '@nvidia-virtual/ledger';
+import type { GpuRecord, MemoryState, Policy, SharingMode } from '@nvidia-virtual/ledger';
 import type {
   AllocationMessage,
   CreateAllocationRequest,
   GpuMessage,
   LimitsMessage,
+  MemoryStateMessage,
   NodeUseMessage,
   PolicyMessage,
   SessionMessage,
@@ -25,6 +26,13 @@ const MODES = {
   exclusive: 'SHARING_MODE_EXCLUSIVE',
   concurrent: 'SHARING_MODE_CONCURRENT',
 } as const satisfies Record<SharingMode, SharingModeMessage>;
+
+const MEMORY_STATES = {
+  resident: 'MEMORY_STATE_RESIDENT',
+  leaving: 'MEMORY_STATE_LEAVING',
+  out: 'MEMORY_STATE_OUT',
+  entering: 'MEMORY_STATE_ENTERING',
+} as const satisfies Record<MemoryState, MemoryStateMessage>;
 
 export function policyMessage(policy: Policy): PolicyMessage {
   return POLICIES[policy];
@@ -132,6 +140,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
     ...(uid === undefined ? {} : { uid }),
     ...{ createdAt, draining, suspended, socketPath: allocation.socketPath },
+    ...{ state: MEMORY_STATES[allocation.state], outBytes: allocation.outBytes },
     memoryUsedBytes: allocation.memoryUsed,
     peakMemoryBytes: allocation.peakMemory,
     time: node.timeOf(allocation),
@@ -160,7 +169,8 @@ function grantMessage({
     mode: 'SHARING_MODE_UNSPECIFIED',
     limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
     ...{ createdAt, draining: false, suspended: false, socketPath: '' },
-    ...{ memoryUsedBytes: 0, peakMemoryBytes: 0 },
+    ...{ memoryUsedBytes: 0, peakMemoryBytes: 0, outBytes: 0 },
+    state: 'MEMORY_STATE_UNSPECIFIED',
     time: { granted: 0, waited: 0, overrun: 0, windows: 0 },
     ...{ sessions: [], slots },
   };

@@ -49,6 +49,8 @@ test('create passes the requested values on', async () => {
     limits: { sessions: 3, threads: 4096 },
     draining: false,
     suspended: false,
+    state: 'MEMORY_STATE_RESIDENT',
+    outBytes: 0,
     mode: 'SHARING_MODE_EXCLUSIVE',
   });
   expect(made.socketPath).toBe(path.join(state, 'allocations', made.id, 'client', 'gpu.sock'));

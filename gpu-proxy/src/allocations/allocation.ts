@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, MemoryState } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
@@ -156,6 +156,16 @@ export class Allocation {
   /** Peak of memoryUsed, in bytes. */
   get peakMemory(): number {
     return this.#sessions.peakMemory;
+  }
+
+  /** Where its memory is. */
+  get state(): MemoryState {
+    return this.#suspension.state;
+  }
+
+  /** The part of memoryUsed that is in host memory. */
+  get outBytes(): number {
+    return this.#suspension.outBytes;
   }
 
   /** Lets the user of the workers write to their directories. */

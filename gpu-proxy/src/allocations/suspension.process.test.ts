@@ -90,12 +90,14 @@ test('calls of all programs wait while their allocation is suspended', async () 
   await node.suspend(allocation);
   await node.suspend(allocation);
   expect(saved(allocation)).toBe(true);
+  expect(allocation.state).toBe('out');
   for (const program of [...both, other]) program.call();
   await other.says('ready\ncalled 0\n');
   for (const program of both) expect(program.output).toBe('ready\n');
   expect(allocation.memoryUsed).toBe(0);
 
   await node.resume(allocation);
+  expect(allocation.state).toBe('resident');
   expect(saved(allocation)).toBeUndefined();
   for (const program of both) await program.says('ready\ncalled 0\n');
 });

@@ -1,3 +1,4 @@
+import type { MemoryState } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { LiveSession } from '../sessions/live-session.js';
 import type { AllocationDirectory } from './allocation-directory.js';
@@ -23,6 +24,7 @@ export class Suspension {
   /** Requests are executed one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   #suspending = false;
+  #resuming = false;
   #ended = false;
 
   constructor(options: SuspensionOptions) {
@@ -32,6 +34,17 @@ export class Suspension {
   /** Whether new sessions must wait. */
   get holds(): boolean {
     return this.#suspending || this.#suspended;
+  }
+
+  get state(): MemoryState {
+    if (this.#suspending) return 'leaving';
+    if (this.#resuming) return 'entering';
+    return this.#suspended ? 'out' : 'resident';
+  }
+
+  /** Bytes of GPU memory that are in host memory. */
+  get outBytes(): number {
+    return 0;
   }
 
   /**
@@ -120,15 +133,20 @@ export class Suspension {
   }
 
   async #resumeAll(): Promise<void> {
-    this.#options.resumed();
-    await Promise.all(
-      this.#options.sessions().map(async (live) => {
-        if (!live.session.introduced) return live.tell('resume');
-        const reason = await live.command('resume');
-        if (reason !== undefined)
-          live.session.logger.error(`The session cannot be resumed: ${reason}.`);
-      }),
-    );
+    this.#resuming = true;
+    try {
+      this.#options.resumed();
+      await Promise.all(this.#options.sessions().map((live) => this.#resumeOne(live)));
+    } finally {
+      this.#resuming = false;
+    }
+  }
+
+  async #resumeOne(live: LiveSession): Promise<void> {
+    if (!live.session.introduced) return live.tell('resume');
+    const reason = await live.command('resume');
+    if (reason !== undefined)
+      live.session.logger.error(`The session cannot be resumed: ${reason}.`);
   }
 
   /** Until it is suspended: it may have begun just before, and have work that does not end. */

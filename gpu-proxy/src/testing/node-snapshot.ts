@@ -67,6 +67,8 @@ export function nodeSnapshot(...allocations: readonly Parts[]): NodeSnapshot {
     allocations: allocations.map(({ specification, time, sessions = [] }) => ({
       specification: { ...SPECIFICATION, ...specification },
       time: { granted: 0, waited: 0, overrun: 0, windows: 0, ...time },
+      state: 'resident',
+      outBytes: 0,
       sessions,
     })),
   };

@@ -33,6 +33,8 @@ export function snapshot({
       return {
         specification,
         time: { granted: 1000, waited: 10, overrun: 1, windows: 5 },
+        state: 'resident',
+        outBytes: 0,
         sessions: numbers(sessions).map((number) => session(specification.id, number, memory)),
       };
     }),

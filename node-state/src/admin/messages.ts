@@ -6,6 +6,13 @@ export type SharingModeMessage =
   | 'SHARING_MODE_EXCLUSIVE'
   | 'SHARING_MODE_CONCURRENT';
 
+export type MemoryStateMessage =
+  | 'MEMORY_STATE_UNSPECIFIED'
+  | 'MEMORY_STATE_RESIDENT'
+  | 'MEMORY_STATE_LEAVING'
+  | 'MEMORY_STATE_OUT'
+  | 'MEMORY_STATE_ENTERING';
+
 export interface GpuMessage {
   readonly uuid: string;
   readonly index: number;
@@ -74,6 +81,8 @@ export interface AllocationMessage {
   readonly createdAt: string;
   readonly draining: boolean;
   readonly suspended: boolean;
+  readonly state: MemoryStateMessage;
+  readonly outBytes: number;
   readonly socketPath: string;
   readonly memoryUsedBytes: number;
   readonly peakMemoryBytes: number;
