@@ -24,6 +24,8 @@ export interface Figures {
   readonly contexts: number;
   /** Threads of the program that currently use CUDA. */
   readonly threads: number;
+  /** Threads of the program whose next call waits because the session is suspended. */
+  readonly waiting: number;
   /** Bytes of pinned host memory. */
   readonly pinned: number;
   /** Time spent waiting for the arbiter's windows. */
@@ -64,6 +66,7 @@ function figuresIn(bytes: Buffer): Figures {
     faults: word(48),
     contexts: word(56),
     threads: word(64),
+    waiting: word(72),
     pinned: word(80),
     gateNanoseconds: word(88),
     roundTrips: Array.from({ length: ROUND_TRIP_BUCKETS }, (_, i) =>

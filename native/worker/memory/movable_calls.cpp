@@ -11,6 +11,7 @@ namespace {
 MovableMemory* installed = nullptr;
 
 const Driver& below() { return installed->below(); }
+ProgramMemory& mapped() { return installed->mapped(); }
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
@@ -184,10 +185,10 @@ void replaceMappings(Driver& driver) {
   driver.cuMemMap = [](CUdeviceptr address, size_t bytes, size_t offset,
                        CUmemGenericAllocationHandle handle, unsigned long long flags) {
     return isOurs(address, bytes) ? installed->refusal()
-                                  : below().cuMemMap(address, bytes, offset, handle, flags);
+                                  : mapped().map(address, bytes, offset, handle, flags);
   };
   driver.cuMemUnmap = [](CUdeviceptr address, size_t bytes) {
-    return isOurs(address, bytes) ? installed->refusal() : below().cuMemUnmap(address, bytes);
+    return isOurs(address, bytes) ? installed->refusal() : mapped().unmap(address, bytes);
   };
   driver.cuMemAddressFree = [](CUdeviceptr address, size_t bytes) {
     return isOurs(address, bytes) ? installed->refusal() : below().cuMemAddressFree(address, bytes);
@@ -198,15 +199,38 @@ void replaceMappings(Driver& driver) {
                                   : below().cuMemSetAccess(address, bytes, access, count);
   };
   driver.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void* address) {
-    return isOurs(reinterpret_cast<CUdeviceptr>(address), 1)
-               ? installed->refusal()
-               : below().cuMemRetainAllocationHandle(handle, address);
+    return isOurs(reinterpret_cast<CUdeviceptr>(address), 1) ? installed->refusal()
+                                                             : mapped().retain(handle, address);
   };
   driver.cuMemGetAccess = [](unsigned long long* flags, const CUmemLocation* location,
                              CUdeviceptr address) {
     const CUresult status = below().cuMemGetAccess(flags, location, address);
     if (status == CUDA_SUCCESS && isOurs(address, 1)) *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return status;
+  };
+}
+
+void replaceHandles(Driver& driver) {
+  driver.cuMemCreate = [](CUmemGenericAllocationHandle* handle, size_t bytes,
+                          const CUmemAllocationProp* properties, unsigned long long flags) {
+    return mapped().create(handle, bytes, properties, flags);
+  };
+  driver.cuMemRelease = [](CUmemGenericAllocationHandle handle) {
+    return mapped().release(handle);
+  };
+  driver.cuMemExportToShareableHandle =
+      [](void* file, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+         unsigned long long flags) { return mapped().exportTo(file, handle, type, flags); };
+  driver.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void* file,
+                                             CUmemAllocationHandleType type) {
+    return mapped().importFrom(handle, file, type);
+  };
+  driver.cuMemGetAllocationPropertiesFromHandle = [](CUmemAllocationProp* properties,
+                                                     CUmemGenericAllocationHandle handle) {
+    return mapped().properties(properties, handle);
+  };
+  driver.cuMemMapArrayAsync = [](CUarrayMapInfo* list, unsigned count, CUstream stream) {
+    return mapped().mapArrays(list, count, stream);
   };
 }
 
@@ -287,6 +311,7 @@ void MovableMemory::install(Driver& driver, bool exact) {
   replaceMemsets(driver);
   replaceGraphNodes(driver);
   replaceMappings(driver);
+  replaceHandles(driver);
   replaceQuestions(driver);
   // What an older driver lacks stays missing.
   forEachFunction([&]<auto Member>(const char*) {

@@ -1,5 +1,6 @@
 #include "native/worker/memory/movable_memory.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "native/worker/session/in_context.h"
@@ -28,6 +29,14 @@ constexpr std::uint64_t wholePages(std::uint64_t bytes) {
 
 CUmemAccessDesc accessOf(CUdevice device, CUmemAccess_flags flags) {
   return {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .flags = flags};
+}
+
+CUmemAllocationProp propertiesOf(CUdevice device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = kFile;
+  properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+  return properties;
 }
 
 /// The entry of a map whose key is the last one not beyond the address; end() if there is none.
@@ -140,23 +149,34 @@ CUresult MovableMemory::make(const Here& here, std::uint64_t bytes, CUdeviceptr*
 
 /// If the GPU is full, the page that was kept for small requests goes first.
 CUresult MovableMemory::create(Block& block) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.requestedHandleTypes = kFile;
-  properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = block.device};
+  const CUmemAllocationProp properties = propertiesOf(block.device);
   const CUresult status = below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
-  if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  if (status != CUDA_ERROR_OUT_OF_MEMORY || !endKept(block.owner)) return status;
+  return below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
+}
+
+/// Ends the page that is kept for small requests. False if there is none.
+bool MovableMemory::endKept(CUcontext owner) {
   CUdeviceptr page = 0;
   Block kept;
   {
     const std::lock_guard lock(mutex_);
-    if ((page = free_[block.owner].take(FreeRanges::kPage)) == 0) return status;
+    if ((page = free_[owner].take(FreeRanges::kPage)) == 0) return false;
     kept = blocks_.at(page);
     blocks_.at(page).leaving = true;
     pages_ -= FreeRanges::kPage;
   }
   end(page, kept);
-  return below_.cuMemCreate(&block.handle, block.bytes, &properties, 0);
+  return true;
+}
+
+void MovableMemory::trim() {
+  std::vector<CUcontext> owners;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [owner, ranges] : free_) owners.push_back(owner);
+  }
+  for (CUcontext const owner : owners) endKept(owner);
 }
 
 /// Maps the handle of a block at addresses of its own, and lists it.
@@ -406,17 +426,48 @@ CUresult MovableMemory::refusal() const {
   return status != CUDA_SUCCESS ? status : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult MovableMemory::exportFile(CUdeviceptr begin, int* file, Geometry* geometry) const {
-  const std::shared_lock lock(mutex_);
+CUresult MovableMemory::exportFile(CUdeviceptr begin, int* file, Geometry* geometry) {
+  const std::lock_guard lock(mutex_);
   const auto found = entries_.find(begin);
   if (found == entries_.end()) return CUDA_ERROR_INVALID_VALUE;
-  const Block& block = blocks_.at(found->second.block);
+  Block& block = blocks_.at(found->second.block);
   if (block.handle == 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (block.opened != 0) return CUDA_ERROR_INVALID_VALUE;
   *geometry = {.offset = begin - found->second.block,
                .bytes = found->second.allocation.bytes,
                .mapped = block.bytes};
-  return below_.cuMemExportToShareableHandle(file, block.handle, kFile, 0);
+  const CUresult status = below_.cuMemExportToShareableHandle(file, block.handle, kFile, 0);
+  if (status == CUDA_SUCCESS) block.exported = true;
+  return status;
+}
+
+bool MovableMemory::holdsMemory() const {
+  const std::shared_lock lock(mutex_);
+  return !blocks_.empty() || !mapped_.isEmpty();
+}
+
+bool MovableMemory::isShared() const {
+  const std::shared_lock lock(mutex_);
+  const auto shared = [](const auto& each) {
+    return each.second.exported || each.second.opened != 0;
+  };
+  return std::ranges::any_of(blocks_, shared) || mapped_.isShared();
+}
+
+std::vector<MovablePiece> MovableMemory::pieces() {
+  const std::lock_guard lock(mutex_);
+  std::vector<MovablePiece> pieces;
+  for (auto& [begin, block] : blocks_) {
+    if (block.handle == 0 || block.exported || block.opened != 0) continue;
+    pieces.push_back({.handle = &block.handle,
+                      .properties = propertiesOf(block.device),
+                      .bytes = block.bytes,
+                      .mappings = {{.begin = begin,
+                                    .bytes = block.bytes,
+                                    .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE}}});
+  }
+  mapped_.addPieces(pieces);
+  return pieces;
 }
 
 std::optional<CUdeviceptr> MovableMemory::openAgain(const Name& name) {

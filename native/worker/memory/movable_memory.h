@@ -15,6 +15,8 @@
 #include "driver.h"
 #include "native/worker/accounts/context_owner.h"
 #include "native/worker/memory/free_ranges.h"
+#include "native/worker/memory/movable_piece.h"
+#include "native/worker/memory/program_memory.h"
 #include "native/worker/session/captures.h"
 
 namespace worker {
@@ -100,7 +102,7 @@ class MovableMemory {
   };
   /// Exports the memory as a file descriptor. CUDA_ERROR_NOT_SUPPORTED if it is of the driver's
   /// cuMemAlloc.
-  CUresult exportFile(CUdeviceptr begin, int* file, Geometry* geometry) const;
+  CUresult exportFile(CUdeviceptr begin, int* file, Geometry* geometry);
   using Name = std::array<std::byte, 16>;
   /// cuIpcOpenMemHandle of memory that another process exported. Each name has one address in a
   /// context.
@@ -114,15 +116,27 @@ class MovableMemory {
   /// The error of a call whose address is outside of all memory: of the context, if that is broken.
   CUresult refusal() const;
 
+  /// Memory that the program maps itself.
+  ProgramMemory& mapped() { return mapped_; }
+  /// Frees what is kept for later requests.
+  void trim();
+  /// Whether there is any memory, also such that cannot leave.
+  bool holdsMemory() const;
+  /// Whether other processes have some of the memory, or may have.
+  bool isShared() const;
+  /// The memory that can leave. The pieces are valid while no call of the program is executed.
+  std::vector<MovablePiece> pieces();
+
  private:
   struct Block {
     std::uint64_t bytes = 0;
-    CUmemGenericAllocationHandle handle = 0;  ///< 0: memory of the driver's cuMemAlloc
+    CUmemGenericAllocationHandle handle = 0;  ///< 0: memory of the driver's cuMemAlloc, or away
     CUdevice device = 0;
     CUcontext owner = nullptr;
-    bool shared = false;   ///< by small allocations
-    unsigned opened = 0;   ///< references to memory of another process
-    bool leaving = false;  ///< is being unmapped
+    bool shared = false;    ///< by small allocations
+    unsigned opened = 0;    ///< references to memory of another process
+    bool exported = false;  ///< once
+    bool leaving = false;   ///< is being unmapped
   };
   struct Entry {
     Allocation allocation;
@@ -143,6 +157,7 @@ class MovableMemory {
   CUresult allocateSmall(const Here& here, std::uint64_t bytes, CUdeviceptr* address);
   void add(const Here& here, CUdeviceptr begin, std::uint64_t bytes, CUdeviceptr block);
   CUresult create(Block& block);
+  bool endKept(CUcontext owner);
   void keepSpare(CUcontext context);
   CUresult await(CUcontext context);
   CUresult awaitHere(CUcontext context);
@@ -154,6 +169,7 @@ class MovableMemory {
   const Captures& captures_;
   const ContextOwner owner_;
   Driver below_;
+  ProgramMemory mapped_{below_};
   bool exact_ = false;
   std::shared_mutex submissions_;
   mutable std::shared_mutex mutex_;

@@ -26,8 +26,8 @@ struct Figures {
   Word faults;
   Word contexts;  ///< now
   Word threads;   ///< of the program, that use CUDA now
-  Word reservedWord;
-  Word pinned;  ///< bytes, now
+  Word waiting;   ///< threads whose next call waits because the session is suspended, now
+  Word pinned;    ///< bytes, now
   Word gateNanoseconds;
   std::byte reserved[128 - 96];
   Word roundTrips[32];  ///< [i]: those that took the worker 2^i to 2^(i+1) ns

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "native/worker/session/session.h"
 #include "wire/received_files.h"
 
 namespace worker {
@@ -18,6 +19,10 @@ namespace {
 constexpr std::size_t kMostBytes = 256;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::string_view kSuspend = "suspend ";
+
+std::string answerTo(const std::string& sentence) {
+  return sentence.empty() ? "done" : "error " + sentence;
+}
 
 }  // namespace
 
@@ -37,25 +42,31 @@ bool Control::serveNext(int flags) {
   const wire::Received command =
       wire::receiveWithFiles(socket_, bytes.data(), bytes.size(), files, flags);
   if (command.bytes < 0) return false;
-  const std::string sentence = execute({bytes.data(), static_cast<std::size_t>(command.bytes)});
-  const std::string line = (sentence.empty() ? "done" : "error " + sentence) + '\n';
-  const int answer = wire::keepFirst(files);
-  [[maybe_unused]] const auto written = write(answer, line.data(), line.size());
-  close(answer);
+  OwnedFile arena;
+  if (files.size() > 1) {
+    arena = OwnedFile(files[1]);
+    files.erase(files.begin() + 1);
+  }
+  const OwnedFile answer(wire::keepFirst(files));
+  const std::string line =
+      execute({bytes.data(), static_cast<std::size_t>(command.bytes)}, std::move(arena)) + '\n';
+  [[maybe_unused]] const auto written = write(answer.get(), line.data(), line.size());
   return true;
 }
 
-/// Returns a sentence if the command was not executed.
-std::string Control::execute(std::string_view command) {
-  if (command == "resume") return suspension_.resume(), std::string();
+std::string Control::execute(std::string_view command, OwnedFile arena) {
+  if (command == "leave") return answerTo(suspension_.leave(std::move(arena)));
+  if (command == "resume") return answerTo(suspension_.resume());
+  if (command == "drop") return answerTo(suspension_.drop());
   std::uint32_t milliseconds = 0;
   const bool suspends = command.starts_with(kSuspend);
   if (suspends) command.remove_prefix(kSuspend.size());
   const char* const end = command.data() + command.size();
   const auto [parsed, error] = std::from_chars(command.data(), end, milliseconds);
   if (!suspends || error != std::errc() || parsed != end)
-    return "its worker is of an older build and does not know the command";
-  return suspension_.suspend(milliseconds * kMillisecond);
+    return answerTo("its worker is of an older build and does not know the command");
+  const std::string sentence = suspension_.suspend(milliseconds * kMillisecond);
+  return sentence.empty() ? "done " + std::to_string(session_.swap.bytes()) : answerTo(sentence);
 }
 
 }  // namespace worker

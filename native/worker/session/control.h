@@ -2,9 +2,13 @@
 // the answer. The tenant cannot reach the socket, which lies in the session's directory. gpu-proxy
 // receives nothing from a socket, because descriptors could come with it whose close blocks.
 //
-// | command                | answer                                                          |
-// | suspend MILLISECONDS   | `done`, or `error SENTENCE` after so long: nothing has changed  |
-// | resume                 | `done`                                                          |
+// | command              | answer: what follows, or `error SENTENCE`                            |
+// | suspend MILLISECONDS | `done BYTES`: so much memory can leave. Error: it goes on unchanged  |
+// | leave                | `done`: the memory is in the arena. Error: it stays on the GPU       |
+// | resume               | `done`. Error: there is no room on the GPU, so nothing has changed   |
+// | drop                 | `done`: the arena is given up. Error: the memory is in it            |
+//
+// `leave` comes with an arena as a second descriptor, unless the worker has one that suffices.
 #pragma once
 
 #include <string>
@@ -17,7 +21,8 @@ namespace worker {
 class Control {
  public:
   /// `socket` receives the datagrams.
-  Control(int socket, Session& session) : socket_(socket), suspension_(session) {}
+  Control(int socket, Session& session)
+      : socket_(socket), session_(session), suspension_(session) {}
 
   /// Executes the commands that have come already, then goes on in a thread of its own, until the
   /// process exits. Call it before the session's first frame: a session that begins in a suspended
@@ -26,9 +31,10 @@ class Control {
 
  private:
   bool serveNext(int flags);
-  std::string execute(std::string_view command);
+  std::string execute(std::string_view command, OwnedFile arena);
 
   const int socket_;
+  Session& session_;
   Suspension suspension_;
 };
 

@@ -38,6 +38,7 @@ bool PendingFrees::any() const {
 }
 
 bool PendingFrees::settle() {
+  const std::lock_guard one(settling_);
   std::vector<std::shared_ptr<Pending>> reached;
   bool more = false;
   {

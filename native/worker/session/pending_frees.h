@@ -24,7 +24,8 @@ class PendingFrees {
   CUresult add(const Driver& driver, CUstream stream, CUdeviceptr address,
                const Quota::Charge& charge);
   bool any() const;
-  /// Frees what streams have come to. Returns whether more is pending.
+  /// Frees what streams have come to. Returns whether more is pending. Once it has returned, what
+  /// was reached before is free, whichever thread freed it.
   bool settle();
   /// The context has ended, with its memory and its streams.
   void contextEnded(const void* context);
@@ -43,6 +44,7 @@ class PendingFrees {
   Quota& quota_;
   MovableMemory& memory_;
   SlackAccount& slack_;
+  std::mutex settling_;  ///< so that settle() waits for another thread's
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Pending>> list_;
 };

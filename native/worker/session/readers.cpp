@@ -33,12 +33,14 @@ Readers::Reader::~Reader() {
 /// The store of `executes_` must precede the load of `stopped_`, as in enter(): stop() has executed
 /// its barrier before or after both.
 void Readers::Reader::awaitContinuation() {
+  count(readers_.waiting_);
   do {
     executes_.store(false, std::memory_order_release);
     readers_.stopped_.wait(true, std::memory_order_acquire);
     executes_.store(true, std::memory_order_relaxed);
     readers_.barrier_.frequent();
   } while (readers_.stopped_.load(std::memory_order_acquire));
+  discount(readers_.waiting_);
 }
 
 /// A thread that waits for its turn executes nothing: the turn that it waits for may be that of a

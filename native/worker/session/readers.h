@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 
+#include "native/worker/reports/figures.h"
 #include "wire/channel.h"
 #include "wire/process_barrier.h"
 
@@ -15,6 +16,8 @@ namespace worker {
 /// Thread-safe.
 class Readers {
  public:
+  explicit Readers(Figures::Word& waiting) : waiting_(waiting) {}
+
   /// One thread, while it may have frames to read.
   class Reader {
    public:
@@ -64,6 +67,7 @@ class Readers {
   bool areDrained();
   bool executeNothing();
 
+  Figures::Word& waiting_;
   const wire::ThreadBarrier barrier_;
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;

@@ -89,6 +89,16 @@ CUcontext Session::ownerOf(CUcontext context) const {
       handles.find(wire::HandleKind::context, wire::primaryContextHandle(*device)));
 }
 
+/// A green context is part of the primary one, which is in the list too.
+CUcontext Session::copyContext() const {
+  if (fault() != CUDA_SUCCESS) return nullptr;
+  for (void* object : handles.objects(wire::HandleKind::context)) {
+    auto* const context = static_cast<CUcontext>(object);
+    if (ownerOf(context) == context) return context;
+  }
+  return nullptr;
+}
+
 void Session::contextEnded(CUcontext context) {
   for (const std::uint64_t graph : captures.ended(context)) handles.remove(graph);
   for (const CUdeviceptr address : memory.contextEnded(context))
@@ -100,6 +110,7 @@ void Session::contextEnded(CUcontext context) {
   held.contextEnded(context);
   images.forgetOwned(context);
   shared.ended(context);
+  swap.contextEnded(context);
   textureObjects.ended(context);
   quota.refund(physicalMemory.arraysEnded(context));
   streams.ended(context);

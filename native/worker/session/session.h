@@ -40,6 +40,7 @@
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
 #include "native/worker/session/sharing.h"
+#include "native/worker/session/swap.h"
 #include "native/worker/session/texture_objects.h"
 #include "native/worker/session/timeline.h"
 #include "native/worker/session/user_objects.h"
@@ -66,7 +67,7 @@ class Session {
   wire::HandleTable handles;
   wire::TicketTurn turn;
   Uses uses;
-  Readers readers;
+  Readers readers{figures.waiting};
   SharedMemory shared;
   ManagedMemory managed;
   Output& output;
@@ -79,6 +80,7 @@ class Session {
   MovableMemory memory;
   SlackAccount slack;
   PendingFrees pendingFrees;
+  Swap swap{memory, [this] { return copyContext(); }};
   Sharing sharing;
   FileExports fileExports;
   PhysicalMemory physicalMemory;
@@ -126,6 +128,9 @@ class Session {
   /// The context that holds what is taken while `context` is current: for a green context the
   /// primary one, null if that has ended.
   CUcontext ownerOf(CUcontext context) const;
+
+  /// A context in which memory can be copied. Null if there is none, or if a fault has ended them.
+  CUcontext copyContext() const;
 
   /// Refunds all that the context held.
   void contextEnded(CUcontext context);

@@ -120,11 +120,21 @@ bool SessionStart::openDriver() {
            "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it "
            "may use");
   }
-  if (start_.status == CUDA_SUCCESS)
-    session_.memory.install(session_.driver, checksMemory() || !mapsMemory());
+  if (start_.status == CUDA_SUCCESS) installMemory();
   limitMemory(start_.devices, options_.memoryLimit);
   if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
   return start_.status == CUDA_SUCCESS;
+}
+
+void SessionStart::installMemory() {
+  const bool exact = checksMemory() || !mapsMemory();
+  session_.memory.install(session_.driver, exact);
+  if (start_.devices.size() > 1)
+    session_.swap.forbid("it sees several GPUs, and each may use the memory of the others");
+  else if (exact)
+    session_.swap.forbid("its GPU cannot map memory at chosen addresses");
+  else if (!options_.mps.pipes.empty())
+    session_.swap.forbid("it runs in concurrent mode, in which memory is not moved");
 }
 
 /// Logs if the driver has not joined MPS, because the driver itself continues silently. Older

@@ -34,6 +34,7 @@ class SessionStart {
   bool mapsMemory() const;
   static bool checksMemory();
   bool openDriver();
+  void installMemory();
   void checkMps();
   bool chargeContext();
   void openFaultDevice();

@@ -18,8 +18,8 @@ namespace {
 /// Maximum number of unclaimed files. Further files are closed.
 constexpr std::size_t kMaxWaiting = 4096;
 
-/// Size of a memory file with these seals; 0 for any other file. The seals are checked first,
-/// because without them the size could change at once.
+}  // namespace
+
 std::uint64_t sealedSize(int file, int seals) {
   const int has = fcntl(file, F_GET_SEALS);  // -1 if the file cannot be sealed
   struct stat status {};
@@ -27,8 +27,6 @@ std::uint64_t sealedSize(int file, int seals) {
              ? static_cast<std::uint64_t>(status.st_size)
              : 0;
 }
-
-}  // namespace
 
 std::uint64_t pageBytes(int file) {
   struct statfs status {};

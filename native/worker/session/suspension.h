@@ -1,24 +1,30 @@
 // Takes the GPU from a session and gives it back. Between suspend() and resume(), the session's
-// calls wait at a call boundary, and none of its work runs.
+// calls wait at a call boundary, and none of its work runs. Meanwhile its memory may leave.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "native/worker/session/file_exports.h"
 #include "native/worker/session/idle_contexts.h"
 
 namespace worker {
 
-/// For one thread at a time.
+/// For one thread at a time. A sentence is empty if all is done.
 class Suspension {
  public:
   explicit Suspension(Session& session) : session_(session), contexts_(session) {}
 
-  /// Returns an empty string once the session is suspended, also if it was. After the timeout, the
-  /// session goes on unchanged, and the sentence says what of it still runs.
+  /// Returns once the session is suspended, also if it was. If it cannot be within the timeout, or
+  /// has memory that cannot leave, it goes on unchanged, and the sentence says why.
   std::string suspend(std::uint64_t timeoutNanoseconds);
-  /// Lets the session go on. Does nothing if it is not suspended.
-  void resume();
+  /// Moves the memory of the suspended session to the arena (Swap::leave).
+  std::string leave(OwnedFile arena);
+  /// Brings its memory back, and lets the session go on. If there is no room for the memory, it
+  /// stays suspended. Does nothing if it is not suspended.
+  std::string resume();
+  /// Gives up the arena, also of a session that goes on: its calls are stopped meanwhile.
+  std::string drop();
 
  private:
   std::string stopCalls(std::uint64_t deadline);

@@ -307,7 +307,7 @@ TEST_CASE_FIXTURE(Suspended, "gpu-proxy suspends and resumes a session by its so
   Commands commands(session);
   commands.serve();
   Program program(*this);
-  CHECK(commands.ask("suspend 60000") == "done\n");
+  CHECK(commands.ask("suspend 60000") == "done 0\n");
   std::atomic<bool> worked{false};
   unit::Waiter thread([&] { worked = program.works(); });
   CHECK(thread.waits());
@@ -318,7 +318,7 @@ TEST_CASE_FIXTURE(Suspended, "gpu-proxy suspends and resumes a session by its so
     Endless work(*this);
     CHECK(commands.ask("suspend 20") == "error " + std::string(kWorkRuns) + "\n");
   }
-  CHECK(comesTrue([&] { return commands.ask("suspend 60000") == "done\n"; }));
+  CHECK(comesTrue([&] { return commands.ask("suspend 60000") == "done 0\n"; }));
   CHECK(commands.ask("resume") == "done\n");
   for (const char* text :
        {"", "move", "suspend", "suspend x", "suspend 1 2", "suspend -1", "suspend 99999999999"})
@@ -333,7 +333,7 @@ TEST_CASE_FIXTURE(Suspended, "commands that came before the session began preced
   Commands commands(session);
   const int suspending = commands.send("suspend 60000");
   commands.serve();
-  CHECK(Commands::answer(suspending) == "done\n");
+  CHECK(Commands::answer(suspending) == "done 0\n");
   Program* program = nullptr;
   unit::Waiter thread([&] { program = new Program(*this); });  // makes a call
   CHECK(thread.waits());
