@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { runChild } from '../child.js';
 import { REPOSITORY } from '../paths.js';
 import {
@@ -21,6 +22,7 @@ import {
   type Recording,
   sortUnordered,
 } from './recording.js';
+import { SuspendingBuild } from './suspending.js';
 
 const RECORDINGS = path.join(REPOSITORY, 'test', 'conformance', 'recordings');
 const HELP = `Runs the conformance programs and compares the output with that of a real GPU.
@@ -30,12 +32,16 @@ const HELP = `Runs the conformance programs and compares the output with that of
   --jobs N        programs at a time (default: 2)
   --seconds N     timeout of a run (default: 60)
   --synchronous   every call waits for its reply
+  --suspended     suspend the session before each call; its memory leaves and comes back
   --show          print the output of each run
   --coverage      count calls: fail for each supported one that no program made with success
   --json FILE     also write the results to this file`;
 
 /** With --coverage: the calls that programs made with success, by mode. */
 const made = new Map<Mode, Set<string>>();
+
+/** With --suspended: how often each program was suspended. */
+const suspensions = new Map<string, SuspendingBuild['suspensions']>();
 
 interface Result {
   readonly program: string;
@@ -58,6 +64,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '60' },
     synchronous: { type: 'boolean', default: false },
+    suspended: { type: 'boolean', default: false },
     show: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     json: { type: 'string' },
@@ -76,7 +83,7 @@ async function main(): Promise<number> {
   if (builds.length === 0)
     throw new Error(`no program is called ${values.only}; record.py list names them`);
   compileBuilds(values.build, await cudaHome());
-  const chosen = columns(modes(), values.synchronous);
+  const chosen = columns(modes(), { synchronous: values.synchronous, suspended: values.suspended });
   const all = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
   const gpus = chosen.some(({ mode }) => mode !== 'simulated') ? gpusOfMachine() : 0;
   // Without any GPU the programs for one run, and fail.
@@ -107,9 +114,10 @@ async function main(): Promise<number> {
   printNotRecorded(builds);
   const failed = results.filter(({ problem }) => problem !== null).length;
   const skipped = results.filter((result) => result.skipped).length;
+  const idle = values.suspended ? printSuspensions() : 0;
   const total = values.coverage
     ? printCoverage(failed)
-    : { passed: results.length - failed - skipped, failed };
+    : { passed: results.length - failed - skipped, failed: failed + idle };
   const note = skipped > 0 ? `, ${skipped} skipped` : '';
   console.log(`${total.passed} passed, ${total.failed} failed${note}`);
   return total.failed > 0 ? 1 : 0;
@@ -132,8 +140,13 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
   const traced = values.coverage && column.mode !== 'native';
   const trace = traced ? `${cwd}.json` : undefined;
   const { command, args, env } = commandFor(build, column, values.build, trace);
+  const suspending = column.suspended ? new SuspendingBuild(`${cwd}-build`) : undefined;
   try {
-    const outcome = await runChild(command, args, { cwd, env, seconds: Number(values.seconds) });
+    const outcome = await runChild(command, args, {
+      cwd,
+      env: suspending ? { ...env, NVIDIA_VIRTUAL_BUILD: suspending.directory } : env,
+      seconds: Number(values.seconds),
+    });
     const stderr = column.mode === 'simulated' ? withoutRemarks(outcome.stderr) : outcome.stderr;
     const sorted = { ...outcome, stdout: sortUnordered(outcome.stdout, build.unordered), stderr };
     if (values.show)
@@ -151,8 +164,25 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
       made.set(column.mode, calls);
       rmSync(trace, { force: true });
     }
+    if (suspending) {
+      suspensions.set(build.name, suspending.suspensions);
+      rmSync(suspending.directory, { recursive: true, force: true });
+    }
     rmSync(cwd, { recursive: true, force: true });
   }
+}
+
+/** @returns 1 if nothing was suspended, or no memory left */
+function printSuspensions(): number {
+  const all = [...suspensions.values()];
+  const times = all.reduce((sum, one) => sum + one.times, 0);
+  const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
+  const never = [...suspensions].flatMap(([name, one]) => (one.times === 0 ? [name] : []));
+  console.log(
+    `${times} suspensions, in which ${formatMemorySize(bytes)} left and came back; ` +
+      `never suspended: ${never.sort().join(', ') || 'none'}`,
+  );
+  return times > 0 && bytes > 0 ? 0 : 1;
 }
 
 /**

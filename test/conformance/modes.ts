@@ -20,14 +20,19 @@ export interface Column {
   readonly mode: Mode;
   /** Every call waits for its reply. */
   readonly synchronous: boolean;
+  /** The session is suspended before each call, and its memory leaves and comes back. */
+  readonly suspended: boolean;
 }
 
-/** @param synchronous with every optimization of the remoted modes turned off */
-export function columns(modes: readonly Mode[], synchronous: boolean): Column[] {
+/** How the remoted modes differ from what a user has. */
+type Ways = Pick<Column, 'synchronous' | 'suspended'>;
+
+export function columns(modes: readonly Mode[], ways: Ways): Column[] {
+  const names = Object.entries(ways).flatMap(([name, chosen]) => (chosen ? [name] : []));
   return modes.map((mode) =>
-    synchronous && mode !== 'native'
-      ? { name: `${mode}, synchronous`, mode, synchronous }
-      : { name: mode, mode, synchronous: false },
+    mode === 'native'
+      ? { name: mode, mode, synchronous: false, suspended: false }
+      : { name: [mode, ...names].join(', '), mode, ...ways },
   );
 }
 

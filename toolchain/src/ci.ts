@@ -66,6 +66,11 @@ const LANES: readonly (readonly Step[])[] = [
       path.join('test', 'dist', 'conformance', 'main.js'),
       '--synchronous',
     ),
+    tests(
+      'conformance, suspended at each call',
+      path.join('test', 'dist', 'conformance', 'main.js'),
+      '--suspended',
+    ),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
