@@ -101,6 +101,16 @@ std::string workerCgroup(const std::string& path, const std::string& podUid) {
   return std::string("/") + kName;
 }
 
+std::string memoryCgroup(const std::string& memberships) {
+  std::string unified;
+  for (const Membership& membership : parseMemberships(memberships)) {
+    const std::vector<std::string> controllers = split(membership.controllers, ',');
+    if (std::ranges::find(controllers, "memory") != controllers.end()) return membership.path;
+    if (membership.controllers.empty()) unified = membership.path;
+  }
+  return unified;
+}
+
 std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid) {
   const std::string own = readFile("/proc/self/cgroup");
   const std::string theirs =

@@ -31,6 +31,10 @@ bool matches(const Hierarchy& hierarchy, const Membership& membership);
 /// because the pod may have created those below. At the root if no component names it.
 std::string workerCgroup(const std::string& path, const std::string& podUid);
 
+/// Path of the cgroup that pays for the memory of a process, from its /proc/PID/cgroup: in the v1
+/// hierarchy of memory, else in v2.
+std::string memoryCgroup(const std::string& memberships);
+
 /// Moves `process` (0: this one) into the workers' cgroup of the client's pod, or of the node if
 /// `podUid` is empty. Returns messages for the hierarchies that failed; the others are done.
 std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid);

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "native/launcher/cgroup.h"
+#include "native/launcher/files.h"
 #include "native/launcher/oom_score.h"
 #include "native/launcher/room.h"
 
@@ -28,6 +29,7 @@ struct Options {
   launcher::Room room;              ///< the host's files that the program sees; empty: all
   pid_t client = 0;                 ///< a process of the pod
   bool keepsOomScore = false;       ///< keeps the OOM score of the parent
+  bool chargesNode = false;         ///< runs only if the node's cgroup pays for its memory
   pid_t move = 0;   ///< a running process to move; 0: this one, which becomes the program
   std::string pod;  ///< UID of the pod; empty: the node itself
   char** program = nullptr;
@@ -36,7 +38,7 @@ struct Options {
 constexpr const char* kUsage =
     "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] "
     "[--libraries DIRECTORY] [--devices DIRECTORY] "
-    "[--read PATH]... [--write PATH]... [--oom-score keep] "
+    "[--read PATH]... [--write PATH]... [--oom-score keep] [--charge node] "
     "[--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
 
 bool parseNumber(std::string_view text, pid_t& number) {
@@ -59,6 +61,8 @@ bool take(Options& options, std::string_view name, const char* value) {
   if (name == "--move") return parseNumber(value, options.move);
   if (name == "--oom-score" && std::string_view(value) == "keep")
     return options.keepsOomScore = true, true;
+  if (name == "--charge" && std::string_view(value) == "node")
+    return options.chargesNode = true, true;
   if (name == "--pod" && isUid(value)) return options.pod = value, true;
   return false;
 }
@@ -89,6 +93,14 @@ bool enterNamespaces(const char* mounts, const char* cgroups) {
   say(std::string("cannot enter the namespaces of the host: ") + std::strerror(errno) +
       "; gpu-proxy needs the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE, and the pid "
       "namespace of the host");
+  return false;
+}
+
+/// Whether the node's cgroup pays for the memory of this process.
+bool isChargedToNode() {
+  const std::string path = launcher::memoryCgroup(launcher::readFile("/proc/self/cgroup"));
+  if (path == launcher::workerCgroup("", "")) return true;
+  say("the memory would be charged to the cgroup " + path);
   return false;
 }
 
@@ -129,6 +141,7 @@ int main(int count, char** arguments) {
   for (const std::string& problem : launcher::place(options.move, options.client, options.pod))
     say(problem + "; continuing without it");
   if (options.move > 0) return 0;
+  if (options.chargesNode && !isChargedToNode()) return 126;
   if (hasRoom(options) && !enterRoom(options)) return 126;
   if (options.libraries != nullptr) setenv("LD_LIBRARY_PATH", options.libraries, 1);
   execv(options.program[0], options.program);

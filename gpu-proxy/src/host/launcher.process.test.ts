@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -7,7 +7,7 @@ import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory'
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { pino } from 'pino';
 import { locateInstallation } from './installation.js';
-import { type ForProgram, HostLauncher, type Query } from './launcher.js';
+import { type ForProgram, HostLauncher, type NodeMemory, type Query } from './launcher.js';
 
 const HERE = { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' };
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
@@ -29,7 +29,7 @@ type Words = readonly [file: string, ...args: string[]];
 
 function commandOf(
   options: { libraries?: string; devices?: string },
-  purpose: ForProgram | Query,
+  purpose: ForProgram | Query | NodeMemory,
   [file, ...args]: Words,
 ) {
   const { launcher: executable, simulatedDriver: driver } = locateInstallation();
@@ -137,4 +137,22 @@ asRoot('a worker sees no process of another user', () => {
     script,
   ];
   expect(shutIn('/usr/bin/setpriv', ...words)).toBe('True\n');
+});
+
+/** The cgroup that pays for memory, from /proc/PID/cgroup. */
+function payer(memberships: string): string | undefined {
+  return (
+    /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(memberships)?.[1] ??
+    /^0::(.*)$/m.exec(memberships)?.[1]
+  );
+}
+
+asRoot('memory of the node is charged to its cgroup, or the program does not run', () => {
+  const [file, args] = commandOf({}, 'node memory', ['/usr/bin/cat', '/proc/self/cgroup']);
+  expect(payer(execFileSync(file, args, { encoding: 'utf8' }))).toBe('/nvidia-virtual');
+  const script = 'umount -R -l /sys/fs/cgroup && exec "$@"';
+  const without = ['--mount', '/bin/sh', '-c', script, 'sh', file, ...args];
+  const { status, stderr } = spawnSync('unshare', without, { encoding: 'utf8' });
+  expect(status).toBe(126);
+  expect(stderr).toContain('the memory would be charged to the cgroup');
 });

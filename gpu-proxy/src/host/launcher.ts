@@ -32,6 +32,11 @@ export interface ForProgram {
 /** A short-lived process that prints an answer. */
 export type Query = 'query';
 
+/** A short-lived process whose memory stays in use, charged to the node and to no pod. */
+export type NodeMemory = 'node memory';
+
+type Purpose = ForProgram | NodeService | Query | NodeMemory;
+
 /** Starts processes that outlive this one. */
 export interface Launcher {
   /**
@@ -40,11 +45,7 @@ export interface Launcher {
    */
   readonly allocations: string | undefined;
   /** Returns the command line that runs `file`. */
-  command(
-    file: string,
-    args: readonly string[],
-    purpose: ForProgram | NodeService | Query,
-  ): Command;
+  command(file: string, args: readonly string[], purpose: Purpose): Command;
   /** Converts a path of such a process to a path of this process. */
   seen(file: string): string;
   /** Moves a running process to the pod of the tenant. */
@@ -121,11 +122,7 @@ export class HostLauncher implements Launcher {
     return this.#files.allocations;
   }
 
-  command(
-    file: string,
-    args: readonly string[],
-    purpose: ForProgram | NodeService | Query,
-  ): Command {
+  command(file: string, args: readonly string[], purpose: Purpose): Command {
     return [this.#executable, [...this.#way(file, purpose), ...this.#driver, '--', file, ...args]];
   }
 
@@ -147,9 +144,10 @@ export class HostLauncher implements Launcher {
     );
   }
 
-  #way(file: string, purpose: ForProgram | NodeService | Query): string[] {
+  #way(file: string, purpose: Purpose): string[] {
     if (purpose === 'node service') return [...this.#place(undefined), '--oom-score', 'keep'];
     if (purpose === 'query') return this.#place(undefined);
+    if (purpose === 'node memory') return [...this.#place(undefined), '--charge', 'node'];
     const { allocations, shared, driver } = this.#files;
     const { tenant, mpsPipes } = purpose;
     const readable = [file, driver, ...(this.#libraries === undefined ? [] : [this.#libraries])];

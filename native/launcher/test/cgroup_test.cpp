@@ -34,6 +34,13 @@ TEST_CASE("the cgroup of a worker is in that of its pod") {
   CHECK(workerCgroup("/kubepods/pod" + kPod + "/x", "") == "/nvidia-virtual");
 }
 
+TEST_CASE("the cgroup that pays for memory is in the hierarchy of its controller, else in v2") {
+  CHECK(memoryCgroup("9:name=systemd:/s\n4:memory,hugetlb:/m\n1:cpu:/c\n0::/v2\n") == "/m");
+  CHECK(memoryCgroup("0::/nvidia-virtual\n") == "/nvidia-virtual");
+  CHECK(memoryCgroup("0::/v2\n3:memory_recursive:/x\n") == "/v2");
+  CHECK(memoryCgroup("").empty());
+}
+
 TEST_CASE("a cgroup mount matches the membership of its controllers") {
   const auto mounts = parseMounts(
       "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nosuid 0 0\n"
