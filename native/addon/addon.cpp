@@ -18,7 +18,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
       add("peerSendsNoMore", addon::peerSendsNoMore) && add("watchProcess", addon::watchProcess) &&
       add("sendDescriptors", addon::sendDescriptors) && add("socketPair", addon::socketPair) &&
       add("commandSocket", addon::commandSocket) && add("sendCommand", addon::sendCommand) &&
-      add("pipe", addon::pipe) && add("lockFile", addon::lockFile);
+      add("memoryFile", addon::memoryFile) && add("pipe", addon::pipe) &&
+      add("lockFile", addon::lockFile);
   return set ? exports : Napi::Object();
 }
 

@@ -19,6 +19,7 @@ const PARTS = [
   'interposer/libnvidia-ml.so.1',
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
+  'native/arena/nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer',
   'native/simulator/libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1',

@@ -32,6 +32,7 @@ beforeEach(() => {
     simulatedDriver: '/simulated.so',
     addon: 'a',
     closer: 'c',
+    arena: 'c',
     launcher: 'l',
   };
 });

@@ -24,6 +24,7 @@ interface NativeAddon {
   socketPair(): [number, number];
   commandSocket(path: string): number;
   sendCommand(path: string, payload: Uint8Array, descriptors: readonly number[]): void;
+  memoryFile(bytes: number): number;
   pipe(): [number, number];
   lockFile(fd: number): boolean;
 }
@@ -112,6 +113,14 @@ export class Addon {
    */
   sendCommand(path: string, payload: Uint8Array, descriptors: readonly number[]): void {
     this.#native.sendCommand(path, payload, descriptors);
+  }
+
+  /**
+   * A memory file of this size, which cannot change. It has no pages: each is charged to the cgroup
+   * of the process that touches it first. The caller closes it.
+   */
+  memoryFile(bytes: number): number {
+    return this.#native.memoryFile(bytes);
   }
 
   /** The read end and the write end of a pipe. The caller closes both. */

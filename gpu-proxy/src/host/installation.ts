@@ -20,6 +20,8 @@ export interface Installation {
   readonly closer: string;
   /** Starts processes that outlive the container of gpu-proxy. */
   readonly launcher: string;
+  /** Populates memory files. */
+  readonly arena: string;
   /**
    * Directory of all builds that containers use, and the name of this build in it; undefined: this
    * is the only build.
@@ -40,6 +42,7 @@ const BUILT = {
   addon: 'native/addon/nvidia-virtual.node',
   closer: 'native/closer/nvidia-virtual-closer',
   launcher: 'native/launcher/nvidia-virtual-launcher',
+  arena: 'native/arena/nvidia-virtual-arena',
 };
 /** Paths in an image, and in the directory of a version on a host. */
 const INSTALLED = {
@@ -50,6 +53,7 @@ const INSTALLED = {
   addon: 'nvidia-virtual.node',
   closer: 'nvidia-virtual-closer',
   launcher: 'nvidia-virtual-launcher',
+  arena: 'nvidia-virtual-arena',
 };
 
 /**
@@ -62,7 +66,7 @@ export function locateInstallation(
   const installation = existsSync(path.join(root, INSTALLED.interposerDirectory))
     ? partsIn(root, INSTALLED)
     : partsIn(root, BUILT);
-  const { worker, arbiter, simulatedDriver, addon, closer } = installation;
+  const { worker, arbiter, simulatedDriver, addon, closer, arena } = installation;
   for (const file of [
     path.join(installation.interposerDirectory, 'libcuda.so.1'),
     path.join(installation.interposerDirectory, 'libnvidia-ml.so.1'),
@@ -71,6 +75,7 @@ export function locateInstallation(
     simulatedDriver,
     addon,
     closer,
+    arena,
   ])
     requireFile(file);
   return installation;
@@ -89,9 +94,9 @@ export function installOnHost(installation: Installation, versions: string): Ins
     return { ...installation, versions };
   const version = versionName(root);
   const directory = path.join(versions, version);
-  const { worker, arbiter, simulatedDriver } = partsIn(directory, INSTALLED);
+  const { worker, arbiter, simulatedDriver, arena } = partsIn(directory, INSTALLED);
   if (!existsSync(worker)) throw new ProxyError('VERSION_MISSING', { version, directory });
-  return { ...installation, worker, arbiter, simulatedDriver, versions, version };
+  return { ...installation, worker, arbiter, simulatedDriver, arena, versions, version };
 }
 
 /** Path of a build's worker; undefined: of this build. @throws ProxyError VERSION_MISSING */
@@ -113,6 +118,7 @@ function partsIn(root: string, parts: typeof BUILT): Installation {
     addon: at('addon'),
     closer: at('closer'),
     launcher: at('launcher'),
+    arena: at('arena'),
   };
 }
 

@@ -27,6 +27,7 @@ const INSTALLED = {
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
+  'native/arena/nvidia-virtual-arena': 'nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer': 'nvidia-virtual-closer',
   'native/launcher/nvidia-virtual-launcher': 'nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
@@ -40,8 +41,8 @@ const CONTAINER_FILES = path.join(REPOSITORY, 'device-plugin/container');
 export interface NativeBuilds {
   readonly portable: string;
   /**
-   * Parts that are not in the portable build: launcher and closer, which are linked statically,
-   * and the simulated driver.
+   * Parts that are not in the portable build: launcher, closer and arena, which are linked
+   * statically, and the simulated driver.
    */
   readonly ordinary: string;
 }

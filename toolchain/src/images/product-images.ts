@@ -8,6 +8,7 @@ import { makeContext, type NativeBuilds } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
 const ORDINARY_PARTS = [
+  'native/arena/nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer',
   'native/launcher/nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1',
