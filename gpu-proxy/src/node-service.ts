@@ -283,6 +283,7 @@ function settingsOf({
   guaranteedShare,
   managedMemory,
   warmWorkers,
+  hostMemory,
   workerUids,
 }: Configuration): NodeSettings {
   return {
@@ -291,6 +292,7 @@ function settingsOf({
     overrunLimit,
     guaranteedShare,
     movesManaged: managedMemory === 'moves',
+    hostMemory,
     users: workerUids,
     warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
   };

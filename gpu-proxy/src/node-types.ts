@@ -22,6 +22,11 @@ export interface NodeSettings {
   readonly guaranteedShare: number;
   /** Managed memory moves to the GPU; programs get userfaultfd for that. */
   readonly movesManaged: boolean;
+  /**
+   * Limit in bytes on host memory for the GPU memory of suspended sessions; 0: it stays on the GPU;
+   * undefined: half of the node's memory.
+   */
+  readonly hostMemory?: number | undefined;
   /** User ids of workers, one for each allocation; by default the node's user. */
   readonly users?: UidRange | undefined;
 }
@@ -58,6 +63,8 @@ export interface NodeEvents {
   /** A session started with a warm or cold worker. Not emitted for sessions taken over. */
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
+  /** The memory of an allocation left the GPU, or came back. */
+  moved: [how: 'leaving' | 'entering', seconds: number];
   arbiterRestarted: [];
   mpsRestarted: [];
   /** Its sessions were killed, because the driver reports memory use above the quota. */

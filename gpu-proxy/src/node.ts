@@ -16,6 +16,8 @@ import type { AllocationHost, LastFigures } from './allocations/allocation-host.
 import { AllocationRegistry } from './allocations/allocation-registry.js';
 import { Closer } from './allocations/closer.js';
 import { concurrentUser, freeUser } from './allocations/worker-users.js';
+import { Arenas } from './arenas/arenas.js';
+import type { NodeMemory } from './arenas/node-memory.js';
 import { DEFAULT_GUARANTEED_SHARE, DEFAULT_WINDOW } from './configuration/schema.js';
 import type { Backend } from './gpus/backend.js';
 import type { NvmlReading } from './gpus/nvml-monitor.js';
@@ -55,6 +57,8 @@ export interface NodeOptions {
    */
   readonly cacheLimit?: number | undefined;
   readonly cacheEveryMs?: number | undefined;
+  /** Reads the host memory of the machine; by default from the kernel. */
+  readonly nodeMemory?: (() => NodeMemory) | undefined;
   /** Called with the node before its first event. */
   observe?(node: GpuNode): void;
 }
@@ -68,6 +72,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly gpus: readonly GpuRecord[];
   /** Closes client sockets. Grants use it, too. */
   readonly closer: Closer;
+  /** Host memory for the GPU memory of suspended sessions. */
+  readonly arenas: Arenas;
   readonly #state: StateDirectory;
   readonly #admission: Admission;
   readonly #registry: AllocationRegistry;
@@ -92,6 +98,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     };
     this.#admission = new Admission(gpus, (gpu) => this.warmWorkers(gpu));
     const addon = new Addon(installation.addon);
+    this.arenas = new Arenas({
+      ...{ installation, addon, launcher: options.launcher ?? DIRECT },
+      limit: () => this.#settings.hostMemory,
+      nodeMemory: options.nodeMemory,
+    });
     this.closer = new Closer({ executable: installation.closer, addon, logger });
     const host = this.#makeHost(options, addon);
     this.#registry = new AllocationRegistry({
@@ -99,6 +110,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       created: (specification) => this.#processes.allocationCreated(specification),
       changed: () => this.emit('changed'),
       removed: (id) => this.#processes.allocationRemoved(id),
+      moved: (how, seconds) => this.emit('moved', how, seconds),
       unbound: (id, socket) => this.emit('unbound', id, socket),
     });
     const { arbitrated, cacheLimit, cacheEveryMs } = options;
@@ -172,12 +184,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#registry.drain(allocation);
   }
 
-  /** Takes the GPU from its sessions. @throws ProxyError WORK_STILL_RUNNING; nothing has changed */
+  /**
+   * Takes GPU time and memory from its sessions.
+   * @throws ProxyError nothing has changed then, except after MEMORY_NOT_BACK: it is suspended
+   */
   suspend(allocation: Allocation): Promise<void> {
     return this.#registry.suspend(allocation);
   }
 
-  /** Gives the GPU back to its sessions. */
+  /** Gives both back to its sessions. @throws ProxyError MEMORY_NOT_BACK; it stays suspended */
   resume(allocation: Allocation): Promise<void> {
     return this.#registry.resume(allocation);
   }
@@ -277,15 +292,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   }
 
   #finish(): void {
+    this.arenas.leave();
     this.closer.end();
     this.#state.release();
   }
 
   #makeHost(options: NodeOptions, addon: Addon): AllocationHost {
-    const { installation, backend, logger, state } = options;
+    const { installation, backend, logger, state, launcher = DIRECT } = options;
     return {
-      ...{ installation, backend, logger, addon, closer: this.closer },
-      launcher: options.launcher ?? DIRECT,
+      ...{ installation, backend, logger, addon, launcher, closer: this.closer },
+      arenas: this.arenas,
+      gpuMemory: (gpus) => this.#memoryOf(gpus),
       // The cache of a temporary node would be lost with it.
       ownCaches: !state.temporary,
       movesManaged: () => this.#settings.movesManaged,
@@ -336,6 +353,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       0,
       ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu[what] ?? 0),
     );
+  }
+
+  #memoryOf(gpus: readonly string[]): number | undefined {
+    const own = this.gpus.filter(({ uuid }) => gpus.includes(uuid));
+    return own.length === 0 ? undefined : own.reduce((sum, { memory }) => sum + memory, 0);
   }
 
   #noteStart(live: LiveSession): void {

@@ -183,6 +183,36 @@ const TABLE = {
     'Allocation {id} is not suspended, because process {pid} ({program}) cannot stop now: ' +
       '{reason}. Nothing has changed. Try again, or end it with `gpu-proxy delete {id} --force`.',
   ],
+  MEMORY_STAYS: [
+    125,
+    'Allocation {id} is not suspended, because the GPU memory of process {pid} ({program}) ' +
+      'cannot leave: {reason}. Nothing has changed. Try again, or end it with ' +
+      '`gpu-proxy delete {id} --force`.',
+  ],
+  HOST_MEMORY_NOT_LEFT: [
+    125,
+    'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +
+      '{left} are left of the {limit} that hostMemory allows. ' +
+      'Resume or delete a suspended allocation, or raise hostMemory.',
+  ],
+  HOST_MEMORY_LOW: [
+    125,
+    'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +
+      '{left} are available on the node, of which {reserve} must stay free. ' +
+      'End other programs of the node, or resume a suspended allocation.',
+  ],
+  ARENA_NOT_MADE: [
+    125,
+    'The GPU memory of allocation {id} stays on the GPU, because {size} of host memory could ' +
+      'not be prepared: {reason}. Try again, or suspend with hostMemory set to 0, which takes ' +
+      'only GPU time.',
+  ],
+  MEMORY_NOT_BACK: [
+    125,
+    'Allocation {id} stays suspended, because the GPU memory of process {pid} ({program}) ' +
+      'cannot return to the GPU: {reason}. Nothing is lost. ' +
+      'Free GPU memory, then try `gpu-proxy resume {id}` again.',
+  ],
   KUBECONFIG_MISSING: [
     125,
     'The Kubernetes API server cannot be found: {reason}. ' +

@@ -188,6 +188,7 @@ describe('processes', () => {
       slotsPerGpu: 4,
       slotMemory: '2GiB',
       warmWorkers: 2,
+      hostMemory: 0,
       allow: ['nvidia-runtime'],
     };
     const { pods } = await render({ values: { node, logLevel: 'debug' } });
@@ -215,6 +216,7 @@ describe('processes', () => {
       NVIDIA_VIRTUAL_GPU_MODE: '0=concurrent',
       NVIDIA_VIRTUAL_SLOTS_PER_GPU: '4',
       NVIDIA_VIRTUAL_SLOT_MEMORY: '2GiB',
+      NVIDIA_VIRTUAL_HOST_MEMORY: '0',
       NVIDIA_VIRTUAL_OVERRUN_LIMIT: '60s',
       NVIDIA_VIRTUAL_GUARANTEED_SHARE: '50',
       NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { AllocationSpecification, DriverMemory, SessionUse } from '@nvidia-virtual/ledger';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
+import type { Arenas } from '../arenas/arenas.js';
 import type { Backend } from '../gpus/backend.js';
 import type { Addon } from '../host/addon.js';
 import type { Installation } from '../host/installation.js';
@@ -19,6 +20,7 @@ export interface AllocationHost {
   readonly backend: Backend;
   readonly addon: Addon;
   readonly closer: Closer;
+  readonly arenas: Arenas;
   readonly logger: Logger;
   /** True: each allocation has its own driver cache. False: workers use the cache of this user. */
   readonly ownCaches: boolean;
@@ -28,6 +30,8 @@ export interface AllocationHost {
   movesManaged(): boolean;
   /** Bytes that `what` costs: the maximum over these GPUs. */
   cost(what: DriverMemory, gpus: readonly string[]): number;
+  /** Bytes of memory of these GPUs together; undefined: unknown. */
+  gpuMemory(gpus: readonly string[]): number | undefined;
   /** Whether a worker may start now. False in concurrent mode while MPS is unavailable. */
   mayStart(specification: AllocationSpecification): boolean;
   /** MPS settings of its workers; undefined: they run without MPS. */

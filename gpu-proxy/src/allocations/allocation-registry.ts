@@ -19,6 +19,8 @@ interface RegistryOptions {
   /** An allocation was added, changed or removed. */
   changed(): void;
   removed(id: string): void;
+  /** The memory of an allocation left the GPU, or came back. */
+  moved(how: 'leaving' | 'entering', seconds: number): void;
   /** An allocation became a grant again. */
   unbound(id: string, socket: ClientSocket): void;
 }
@@ -148,24 +150,14 @@ export class AllocationRegistry {
     this.#options.changed();
   }
 
-  /** Takes the GPU from its sessions. @throws ProxyError WORK_STILL_RUNNING; nothing has changed */
-  async suspend(allocation: Allocation): Promise<void> {
-    await allocation.suspend();
-    this.#options.host.logger.info(
-      { ...named(allocation), sessions: allocation.sessionCount },
-      'allocation is suspended',
-    );
-    this.#options.changed();
+  /** Takes GPU time and memory from its sessions. @throws ProxyError */
+  suspend(allocation: Allocation): Promise<void> {
+    return this.#move(allocation, 'leaving', () => allocation.suspend());
   }
 
-  /** Gives the GPU back to its sessions. */
-  async resume(allocation: Allocation): Promise<void> {
-    await allocation.unsuspend();
-    this.#options.host.logger.info(
-      { ...named(allocation), sessions: allocation.sessionCount },
-      'allocation is resumed',
-    );
-    this.#options.changed();
+  /** Gives both back to its sessions. @throws ProxyError MEMORY_NOT_BACK; it stays suspended */
+  resume(allocation: Allocation): Promise<void> {
+    return this.#move(allocation, 'entering', () => allocation.unsuspend());
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -198,6 +190,27 @@ export class AllocationRegistry {
     for (const allocation of this.all) allocation.stopAccepting();
     await Promise.all(this.all.map((allocation) => allocation.whenIdle()));
     for (const allocation of this.all) this.#remove(allocation);
+  }
+
+  /** @param move returns whether the state has changed */
+  async #move(
+    allocation: Allocation,
+    how: 'leaving' | 'entering',
+    move: () => Promise<boolean>,
+  ): Promise<void> {
+    const begun = performance.now();
+    const moving = move();
+    this.#options.changed();
+    const { outBytes: before } = allocation;
+    const moved = await moving.finally(() => this.#options.changed());
+    if (!moved) return;
+    const seconds = (performance.now() - begun) / 1000;
+    const { sessionCount: sessions, outBytes } = allocation;
+    this.#options.host.logger.info(
+      { ...named(allocation), sessions, bytes: Math.max(before, outBytes), seconds },
+      how === 'leaving' ? 'allocation is suspended' : 'allocation is resumed',
+    );
+    this.#options.moved(how, seconds);
   }
 
   #leaveAlone(id: string, error: Error): void {

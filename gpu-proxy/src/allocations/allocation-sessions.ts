@@ -27,6 +27,8 @@ interface AllocationSessionsOptions {
   readonly host: AllocationHost;
   readonly directory: AllocationDirectory;
   readonly logger: Logger;
+  /** Whether the memory of its sessions is on the GPU, and stays there. */
+  resident(): boolean;
   /** Called after the first report of a worker. */
   introduced(session: LiveSession): void;
   /** A session ended, or could not start. */
@@ -161,6 +163,8 @@ export class AllocationSessions {
         ...{ record, files, addon: host.addon, backend: host.backend },
         logger: logger.child({ session: record.number }),
         workerLog: this.#workerLog,
+        arenas: host.arenas,
+        resident: () => this.#options.resident(),
         memory: () => this.#quota.readSlot(record.slot),
         introduced: () => this.#noteIntroduced(record.number),
         trouble: (error) => this.#tell(error),

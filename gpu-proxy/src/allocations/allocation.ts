@@ -41,6 +41,7 @@ export class Allocation {
     this.#refusals = new RefusalLog(this.#logger);
     this.#sessions = new AllocationSessions({
       ...{ host, directory, logger: this.#logger },
+      resident: () => this.state === 'resident',
       introduced: (live) => this.#noteIntroduced(live),
       ended: () => this.#noteEnd(),
     });
@@ -53,7 +54,7 @@ export class Allocation {
       dropped: () => this.#noteIdle(),
     });
     this.#suspension = new Suspension({
-      directory,
+      ...{ directory, host, logger: this.#logger },
       sessions: () => this.sessions,
       resumed: () => this.resume(),
     });
@@ -193,13 +194,19 @@ export class Allocation {
     this.#directory.save({ ...this.specification, draining: true });
   }
 
-  /** Takes the GPU from its sessions, also after a restart; see Suspension. @throws ProxyError */
-  suspend(): Promise<void> {
+  /**
+   * Takes GPU time and memory from its sessions, also after a restart; see Suspension.
+   * @returns whether it was not suspended. @throws ProxyError
+   */
+  suspend(): Promise<boolean> {
     return this.#suspension.suspend();
   }
 
-  /** Gives the GPU back. */
-  unsuspend(): Promise<void> {
+  /**
+   * Gives both back.
+   * @returns whether it was suspended. @throws ProxyError MEMORY_NOT_BACK; it stays suspended
+   */
+  unsuspend(): Promise<boolean> {
     return this.#suspension.resume();
   }
 
@@ -252,6 +259,7 @@ export class Allocation {
   leave(): void {
     this.#socket.leave();
     this.#queue.drop();
+    this.#suspension.end();
     this.#refusals.end();
     this.#sessions.leave();
   }

@@ -1,23 +1,42 @@
 import type { MemoryState } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
+import type { Logger } from 'pino';
+import type { MemoryFile } from '../arenas/memory-file.js';
+import { arenaSize, moveMs } from '../arenas/session-arena.js';
 import type { LiveSession } from '../sessions/live-session.js';
+import type { WorkerAnswer } from '../workers/worker-commands.js';
 import type { AllocationDirectory } from './allocation-directory.js';
+import type { AllocationHost } from './allocation-host.js';
 
 interface SuspensionOptions {
   readonly directory: AllocationDirectory;
+  readonly host: Pick<AllocationHost, 'arenas' | 'gpuMemory'>;
+  readonly logger: Logger;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
   /** Sessions may start again. */
   resumed(): void;
 }
 
+/** A suspended session, and how much of its GPU memory is to leave. */
+interface Leaving {
+  readonly live: LiveSession;
+  readonly bytes: number;
+}
+
+type Done = Extract<WorkerAnswer, { kind: 'done' }>;
+
 /** How long the work of a session may take to end. */
 const TIMEOUT_MS = 5000;
+/** A session may have so much more than its quota, because memory has whole pages. */
+const SLACK = 64 * 2 ** 20;
 
 /**
- * Takes the GPU from all sessions of an allocation, and gives it back. Its specification says that
- * it is suspended once each worker is, and no longer says so before the first one goes on. So the
- * next gpu-proxy lets all workers go on, unless it reads that they are suspended.
+ * Takes GPU time and GPU memory from all sessions of an allocation, and gives them back. Its
+ * specification says that it is suspended once the memory of each session is out, and no longer
+ * says so before the first one goes on. So the next gpu-proxy resumes all sessions, unless it reads
+ * that they are suspended.
  */
 export class Suspension {
   readonly #options: SuspensionOptions;
@@ -38,25 +57,28 @@ export class Suspension {
 
   get state(): MemoryState {
     if (this.#suspending) return 'leaving';
-    if (this.#resuming) return 'entering';
+    if (this.#resuming && this.outBytes > 0) return 'entering';
     return this.#suspended ? 'out' : 'resident';
   }
 
   /** Bytes of GPU memory that are in host memory. */
   get outBytes(): number {
-    return 0;
+    return this.#options.sessions().reduce((sum, { arena }) => sum + arena.outBytes, 0);
   }
 
   /**
-   * Does nothing if it is suspended.
-   * @throws ProxyError WORK_STILL_RUNNING: every session goes on unchanged
+   * @returns false if it was suspended: nothing is done
+   * @throws ProxyError every session goes on unchanged; after MEMORY_NOT_BACK it is suspended
    */
-  suspend(): Promise<void> {
+  suspend(): Promise<boolean> {
     return this.#next(async () => {
-      if (this.#suspended) return;
+      if (this.#suspended) return false;
       this.#suspending = true;
       try {
-        await this.#suspendAll();
+        const leaving = await this.#suspendAll();
+        await this.#leaveAll(leaving);
+        this.#save(true);
+        return true;
       } finally {
         this.#suspending = false;
         if (!this.#suspended) await this.#resumeAll();
@@ -64,21 +86,28 @@ export class Suspension {
     });
   }
 
-  /** Does nothing if it is not suspended. */
-  resume(): Promise<void> {
+  /**
+   * @returns false if it was not suspended: nothing is done
+   * @throws ProxyError MEMORY_NOT_BACK: it stays suspended
+   */
+  resume(): Promise<boolean> {
     return this.#next(async () => {
-      if (!this.#suspended) return;
+      if (!this.#suspended) return false;
       this.#save(false);
       await this.#resumeAll();
+      return true;
     });
   }
 
-  /** An earlier gpu-proxy may have been killed while it suspended the sessions. */
+  /** An earlier gpu-proxy may have been killed while it suspended or resumed the sessions. */
   takeOver(): void {
-    for (const session of this.#options.sessions()) {
-      if (this.#suspended) void this.#suspendLate(session);
-      else session.tell('resume');
-    }
+    const sessions = this.#options.sessions();
+    if (this.#suspended) for (const session of sessions) void this.#suspendLate(session);
+    else if (sessions.some(({ arena }) => arena.mayBeOut))
+      this.#next(() => this.#resumeAll()).catch((error) =>
+        this.#options.logger.error((error as Error).message),
+      );
+    else for (const session of sessions) session.tell('resume');
   }
 
   /** A session began, maybe while the others were suspended. */
@@ -86,16 +115,20 @@ export class Suspension {
     if (this.holds) void this.#suspendLate(session);
   }
 
-  /** The allocation ends. */
+  /** The allocation ends, or this gpu-proxy leaves it. */
   end(): void {
     this.#ended = true;
+  }
+
+  get #id(): string {
+    return this.#options.directory.specification.id;
   }
 
   get #suspended(): boolean {
     return this.#options.directory.specification.suspended === true;
   }
 
-  #next(request: () => Promise<void>): Promise<void> {
+  #next<T>(request: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(request);
     this.#turn = turn.catch(() => {});
     return turn;
@@ -103,61 +136,142 @@ export class Suspension {
 
   #save(suspended: boolean): void {
     const { directory } = this.#options;
-    const { id } = directory.specification;
-    if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: id });
+    if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: this.#id });
     directory.save({ ...directory.specification, suspended: suspended || undefined });
   }
 
-  async #suspendAll(): Promise<void> {
-    const answers = await Promise.all(this.#options.sessions().map((one) => this.#suspendOne(one)));
-    const refusal = answers.find((answer) => answer !== undefined);
-    if (refusal) throw refusal;
-    this.#save(true);
+  /**
+   * A session that has not begun has no work and no memory, and may never begin, so it is not
+   * waited for. It executes the command before its first call.
+   */
+  async #suspendAll(): Promise<Leaving[]> {
+    const [begun, others] = this.#sessions();
+    for (const live of others) live.tell(`suspend ${TIMEOUT_MS}`);
+    const answers = await Promise.all(
+      begun.map(async (live) => ({
+        live,
+        answer: await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS),
+      })),
+    );
+    return answers.flatMap(({ live, answer }) => {
+      if (isRefusal(answer)) throw this.#refusal('WORK_STILL_RUNNING', live, answer.reason);
+      return this.#mayLeave(answer) ? [{ live, bytes: answer.bytes }] : [];
+    });
+  }
+
+  #mayLeave(answer: WorkerAnswer): answer is Done {
+    return answer.kind === 'done' && answer.bytes > 0 && this.#options.host.arenas.limit > 0;
+  }
+
+  async #leaveAll(leaving: readonly Leaving[]): Promise<void> {
+    const total = leaving.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#checkTotal(leaving, total);
+    const files = await this.#makeArenas(leaving);
+    const answers = await Promise.all(
+      leaving.map(({ live, bytes }) => live.arena.leave(bytes, files.get(live), moveMs(total))),
+    );
+    for (const [index, answer] of answers.entries())
+      if (isRefusal(answer))
+        throw this.#refusal('MEMORY_STAYS', (leaving[index] as Leaving).live, answer.reason);
+  }
+
+  /** Workers are not trusted: one could take the node's memory. */
+  #checkTotal(leaving: readonly Leaving[], total: number): void {
+    const { host, directory } = this.#options;
+    const { memory, gpus } = directory.specification;
+    const quota = memory || host.gpuMemory(gpus);
+    if (quota === undefined || total <= quota + leaving.length * SLACK) return;
+    const [largest] = [...leaving].sort((one, other) => other.bytes - one.bytes);
+    const { live, bytes } = largest as Leaving;
+    const reason =
+      `its worker reports ${formatMemorySize(bytes)}, and all of the allocation together ` +
+      `${formatMemorySize(total)}, more than ${formatMemorySize(quota)}`;
+    throw this.#refusal('MEMORY_STAYS', live, reason);
+  }
+
+  /** Makes arenas for sessions whose own is too small. */
+  async #makeArenas(leaving: readonly Leaving[]): Promise<Map<LiveSession, MemoryFile>> {
+    const lacking = leaving.filter(({ live, bytes }) => !live.arena.holds(bytes));
+    await Promise.all(lacking.map(({ live }) => live.arena.dropArena()));
+    const sizes = lacking.map(({ bytes }) => arenaSize(bytes));
+    const files = sizes.length > 0 ? await this.#options.host.arenas.make(this.#id, sizes) : [];
+    return new Map(lacking.map(({ live }, index) => [live, files[index] as MemoryFile]));
   }
 
   /**
-   * A session that has not begun has no work, and may never begin, so it is not waited for. It
-   * executes the command before its first call.
+   * The session with most memory first: if there is no room for it on the GPU, no other one has
+   * begun to go on. A session that is refused stays suspended, so all others are suspended again.
+   * @throws ProxyError MEMORY_NOT_BACK
    */
-  async #suspendOne(live: LiveSession): Promise<ProxyError | undefined> {
-    const { session } = live;
-    if (!session.introduced) {
-      live.tell(`suspend ${TIMEOUT_MS}`);
-      return undefined;
-    }
-    const reason = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
-    if (reason === undefined) return undefined;
-    const { pid, program } = session.record.client;
-    const { id } = this.#options.directory.specification;
-    return new ProxyError('WORK_STILL_RUNNING', { id, pid, program, reason });
-  }
-
   async #resumeAll(): Promise<void> {
     this.#resuming = true;
     try {
-      this.#options.resumed();
-      await Promise.all(this.#options.sessions().map((live) => this.#resumeOne(live)));
+      const [begun, others] = this.#sessions();
+      for (const live of others) live.tell('resume');
+      const out = begun.filter(({ arena }) => arena.outBytes > 0);
+      for (const live of out.sort((one, other) => other.arena.outBytes - one.arena.outBytes))
+        await this.#resumeOne(live);
+      await Promise.all(
+        begun.filter((live) => !out.includes(live)).map((live) => this.#resumeOne(live)),
+      );
+    } catch (error) {
+      this.#save(true);
+      for (const live of this.#options.sessions()) void this.#suspendLate(live);
+      throw error;
     } finally {
       this.#resuming = false;
     }
+    this.#options.resumed();
   }
 
   async #resumeOne(live: LiveSession): Promise<void> {
-    if (!live.session.introduced) return live.tell('resume');
-    const reason = await live.command('resume');
-    if (reason !== undefined)
-      live.session.logger.error(`The session cannot be resumed: ${reason}.`);
+    const answer = await live.command('resume', moveMs(live.arena.outBytes));
+    if (answer.kind === 'refused') throw this.#refusal('MEMORY_NOT_BACK', live, answer.reason);
+    if (answer.kind === 'done') live.arena.noteBack();
+    if (answer.kind === 'silent')
+      live.session.logger.error(`The session cannot be resumed: ${answer.reason}.`);
   }
 
   /** Until it is suspended: it may have begun just before, and have work that does not end. */
   async #suspendLate(live: LiveSession): Promise<void> {
-    for (let first = true; this.holds && !live.over; first = false) {
-      const reason = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
-      if (reason === undefined) return;
+    for (let first = true; this.holds && !this.#ended && !live.over; first = false) {
+      const answer = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
+      if (!isRefusal(answer)) return this.#leaveLate(live);
       if (first)
         live.session.logger.warn(
-          `The session of a suspended allocation is not suspended yet: ${reason}.`,
+          `The session of a suspended allocation is not suspended yet: ${answer.reason}.`,
         );
     }
   }
+
+  /** If its memory cannot leave, it stays on the GPU, and the session stays suspended. */
+  async #leaveLate(live: LiveSession): Promise<void> {
+    await this.#next(async () => {
+      if (!this.#suspended || this.#ended) return;
+      const answer = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
+      if (this.#mayLeave(answer)) await this.#leaveAll([{ live, bytes: answer.bytes }]);
+    }).catch((error) => live.session.logger.warn((error as Error).message));
+  }
+
+  /** Those that have begun, and the others. */
+  #sessions(): [LiveSession[], LiveSession[]] {
+    const all = this.#options.sessions();
+    return [
+      all.filter(({ session }) => session.introduced),
+      all.filter(({ session }) => !session.introduced),
+    ];
+  }
+
+  #refusal(
+    code: 'WORK_STILL_RUNNING' | 'MEMORY_STAYS' | 'MEMORY_NOT_BACK',
+    { session }: LiveSession,
+    reason: string,
+  ): ProxyError {
+    const { pid, program } = session.record.client;
+    return new ProxyError(code, { id: this.#id, pid, program, reason });
+  }
+}
+
+function isRefusal(answer: WorkerAnswer): answer is WorkerAnswer & { readonly reason: string } {
+  return answer.kind === 'refused' || answer.kind === 'silent';
 }

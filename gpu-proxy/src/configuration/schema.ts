@@ -7,6 +7,7 @@ import {
   gpuName,
   logTarget,
   many,
+  memoryLimit,
   memorySize,
   perGpu,
   trueOrFalse,
@@ -85,6 +86,13 @@ export const NODE_OPTIONS = {
       'managed memory stays in host memory, or moves to the GPU and back; for that, programs get ' +
       'a userfaultfd that helps attacks on the kernel; requires Linux 6.6 and root',
     default: 'pinned',
+    reloadable: true,
+  }),
+  hostMemory: option(memoryLimit, {
+    help:
+      'host memory for the GPU memory of suspended allocations, all together; it is charged to ' +
+      'no pod; 0: GPU memory stays on the GPU, and suspending takes only GPU time',
+    otherwise: "half of the node's memory",
     reloadable: true,
   }),
   workerUids: option(uidRange, {

@@ -39,6 +39,11 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+const NO_ARENAS = {
+  arenas: { add: () => {}, remove: () => {}, adopt: () => {} },
+  resident: () => true,
+};
+
 function follow(
   files: SessionFiles,
   kill: () => void,
@@ -58,6 +63,7 @@ function follow(
       },
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
+      ...NO_ARENAS,
       memory: () => ({ used: 0, peak: 0 }),
       introduced: () => {},
       trouble,
@@ -112,6 +118,7 @@ test('a worker that cannot be supervised is killed, and its session ends with it
       },
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
+      ...NO_ARENAS,
       memory: () => ({ used: 0, peak: 0 }),
       introduced: () => {},
       trouble: ({ message }) => happened.push(message),
@@ -177,6 +184,7 @@ test.each([
         },
         logger: pino({ level: 'silent' }),
         workerLog: { add: () => {} },
+        ...NO_ARENAS,
         memory: () => ({ used: 0, peak: 0 }),
         introduced: () => {},
         trouble: () => {},
@@ -214,6 +222,7 @@ test('a worker of an earlier proxy that cannot be supervised is left running', (
         backend: { kind: 'simulated', driver: 'd' },
         logger: pino({ level: 'silent' }),
         workerLog: { add: () => {} },
+        ...NO_ARENAS,
         memory: () => ({ used: 0, peak: 0 }),
         introduced: () => {},
         trouble: ({ message }) => happened.push(message),

@@ -4,10 +4,17 @@ import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import type { SlotUse } from '../allocations/quota.js';
+import type { Arenas } from '../arenas/arenas.js';
+import { SessionArena } from '../arenas/session-arena.js';
 import type { Backend } from '../gpus/backend.js';
 import type { Addon } from '../host/addon.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from '../workers/worker.js';
-import { sendWorkerCommand, tellWorker, type WorkerCommand } from '../workers/worker-commands.js';
+import {
+  sendWorkerCommand,
+  tellWorker,
+  type WorkerAnswer,
+  type WorkerCommand,
+} from '../workers/worker-commands.js';
 import type { WorkerLog } from '../workers/worker-log.js';
 import { type Figures, NO_FIGURES, readFigures } from './figures.js';
 import { parseReport, type Report, Session } from './session.js';
@@ -21,6 +28,9 @@ interface LiveSessionOptions {
   readonly logger: Logger;
   /** Shared by all sessions of the allocation. */
   readonly workerLog: Pick<WorkerLog, 'add'>;
+  readonly arenas: Pick<Arenas, 'add' | 'remove' | 'adopt'>;
+  /** Whether its memory is on the GPU, and stays there. */
+  resident(): boolean;
   /** The slot of the quota file. */
   memory(): Pick<SlotUse, 'used' | 'peak'>;
   /** Called after the client's hello. */
@@ -40,6 +50,8 @@ const SILENCE_MS = 60_000;
 /** A session with a live worker. Reads its reports, watches client and worker, and cleans up. */
 export class LiveSession {
   readonly session: Session;
+  /** Receives its GPU memory while it is suspended. */
+  readonly arena: SessionArena;
   readonly #options: LiveSessionOptions;
   readonly #worker: Worker;
   #unwatchClient = () => {};
@@ -72,6 +84,10 @@ export class LiveSession {
       exited: (exit) => this.#end(exit),
     });
     this.session = new Session(this.#wholeRecord(), options.backend, options.logger);
+    this.arena = new SessionArena({
+      ...{ arenas: options.arenas, file: options.files.arena, idle: () => options.resident() },
+      send: (command, timeoutMs, file) => this.command(command, timeoutMs, file),
+    });
     // Set before the first read of the report, which may clear it.
     this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
     try {
@@ -129,16 +145,13 @@ export class LiveSession {
     return this.#over;
   }
 
-  /**
-   * Sends a command to the worker, and waits for its answer.
-   * @returns undefined: it is done, or the session has ended; else why not
-   */
-  async command(command: WorkerCommand, timeoutMs = 0): Promise<string | undefined> {
+  /** Sends a command to the worker, and waits for its answer. */
+  async command(command: WorkerCommand, timeoutMs = 0, file?: number): Promise<WorkerAnswer> {
+    if (this.#over) return { kind: 'ended' };
     const { addon, files } = this.#options;
-    const reason = await sendWorkerCommand(addon, files.commands, command, timeoutMs);
-    return this.#over || !isAlive({ ...this.session.record.worker, program: '' })
-      ? undefined
-      : reason;
+    const answer = await sendWorkerCommand(addon, files.commands, command, { timeoutMs, file });
+    const lives = !this.#over && isAlive({ ...this.session.record.worker, program: '' });
+    return lives ? answer : { kind: 'ended' };
   }
 
   /** The same without an answer, for a worker that may not have begun. */
@@ -156,6 +169,7 @@ export class LiveSession {
     this.#over = true;
     this.#stopWaiting();
     this.#worker.leave();
+    this.arena.detach();
     this.#options.files.leave();
   }
 
@@ -272,6 +286,7 @@ export class LiveSession {
     if (this.#over) return;
     this.#over = true;
     this.#stopWaiting();
+    this.arena.end();
     this.#options.files.finish();
     this.session.end(exit, this.#options.memory().peak, this.#endBegun);
     if (this.session.died && !this.session.killed) this.#options.trouble(deathOf(this.session));

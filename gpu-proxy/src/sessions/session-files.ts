@@ -41,6 +41,8 @@ export class SessionFiles {
   readonly figures: string;
   /** Socket on which the worker receives commands. */
   readonly commands: string;
+  /** The record of its arena (arenas/session-arena.ts). */
+  readonly arena: string;
   readonly #directory: string;
   readonly #told: string;
   #watcher: FSWatcher | undefined;
@@ -57,6 +59,7 @@ export class SessionFiles {
     this.#told = path.join(directory, 'told');
     this.figures = path.join(directory, 'figures');
     this.commands = path.join(directory, 'commands');
+    this.arena = path.join(directory, 'arena');
   }
 
   static make(directory: string, record: SessionRecord): SessionFiles {

@@ -9,35 +9,55 @@ const PATIENCE_MS = 10_000;
 const MOST_BYTES = 1024;
 
 /** The commands of native/worker/session/control.h. */
-export type WorkerCommand = `suspend ${number}` | 'resume';
+export type WorkerCommand = `suspend ${number}` | 'leave' | 'resume' | 'drop';
+
+export type WorkerAnswer =
+  /** `bytes` of its GPU memory can leave, after `suspend`. The worker is not trusted. */
+  | { readonly kind: 'done'; readonly bytes: number }
+  /** It did not execute the command; `reason` is printable. */
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** Whether it has executed the command is unknown. */
+  | { readonly kind: 'silent'; readonly reason: string }
+  /** The worker has ended. */
+  | { readonly kind: 'ended' };
+
+interface Sending {
+  /** How long the command may take. */
+  readonly timeoutMs?: number;
+  /** A file for the worker. The caller keeps it. */
+  readonly file?: number | undefined;
+}
 
 /**
  * Sends a command to a worker, and waits for the answer. The worker is not trusted: the answer
  * comes through a pipe, because descriptors whose close blocks can come through a socket.
  * @param socket its command socket
- * @param timeoutMs how long the command may take
- * @returns undefined: it is done, or the worker has ended; else why not
  */
 export async function sendWorkerCommand(
   addon: Addon,
   socket: string,
   command: WorkerCommand,
-  timeoutMs = 0,
-): Promise<string | undefined> {
+  { timeoutMs = 0, file }: Sending = {},
+): Promise<WorkerAnswer> {
   const [answer, theirs] = addon.pipe();
   try {
-    addon.sendCommand(socket, Buffer.from(command), [theirs]);
+    const files = file === undefined ? [theirs] : [theirs, file];
+    addon.sendCommand(socket, Buffer.from(command), files);
   } catch (error) {
     closeSync(answer);
-    return `its worker takes no commands: ${systemReason(error)}`;
+    return { kind: 'silent', reason: `its worker takes no commands: ${systemReason(error)}` };
   } finally {
     closeSync(theirs);
   }
-  const line = await readLine(answer, timeoutMs + PATIENCE_MS);
-  if (line === undefined) return 'its worker does not answer';
-  return line.startsWith('error ')
-    ? line.slice('error '.length).replace(/[^ -~]/g, '?')
-    : undefined;
+  return parseAnswer(await readLine(answer, timeoutMs + PATIENCE_MS));
+}
+
+function parseAnswer(line: string | undefined): WorkerAnswer {
+  if (line === undefined) return { kind: 'silent', reason: 'its worker does not answer' };
+  if (line === '') return { kind: 'ended' };
+  if (line.startsWith('error '))
+    return { kind: 'refused', reason: line.slice('error '.length).replace(/[^ -~]/g, '?') };
+  return { kind: 'done', bytes: Number(/^done (\d{1,15})$/.exec(line)?.[1] ?? 0) };
 }
 
 /** Sends a command without waiting. A worker that has not begun executes it first. */

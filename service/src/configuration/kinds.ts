@@ -59,6 +59,11 @@ export function duration(least: string, most: string): Kind<number> {
 /** A memory size in bytes. */
 export const memorySize = one('size', MEMORY_SIZES, readMemorySize);
 
+/** A limit in bytes, which may be 0. */
+export const memoryLimit = one('size', `0, or ${MEMORY_SIZES}`, (text) =>
+  text.trim() === '0' ? 0 : readMemorySize(text),
+);
+
 /** An integer from 1 to 100. */
 export const percent = one('percent', 'a whole percentage from 1 to 100, for example 25', (text) =>
   within(1, 100, /^\d{1,3} ?%?$/.test(text) ? Number.parseInt(text, 10) : NaN),

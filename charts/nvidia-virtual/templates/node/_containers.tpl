@@ -137,6 +137,10 @@ Which nodes have the profile, or none of all profiles: (list $ NAME). Conditions
   value: {{ $node.guaranteedShare | quote }}
 - name: NVIDIA_VIRTUAL_MANAGED_MEMORY
   value: {{ $node.managedMemory }}
+{{- if ne (toString $node.hostMemory) "" }}
+- name: NVIDIA_VIRTUAL_HOST_MEMORY
+  value: {{ $node.hostMemory | quote }}
+{{- end }}
 - name: NVIDIA_VIRTUAL_WORKER_UIDS
   value: {{ $node.workerUids }}
 - name: NVIDIA_VIRTUAL_LIMITS_SESSIONS

@@ -1,0 +1,311 @@
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { createConnection, type Socket } from 'node:net';
+import path from 'node:path';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import { locateInstallation } from '../host/installation.js';
+import type { GpuNode, NodeOptions } from '../node.js';
+import { startNode } from '../testing/node-under-test.js';
+import { ObedientWorkers } from '../testing/obedient-worker.js';
+import type { Allocation } from './allocation.js';
+
+const MiB = 2 ** 20;
+const QUOTA = 100 * MiB;
+const HOST_MEMORY = 64 * MiB;
+
+let directory: string;
+let workers: ObedientWorkers;
+let node: GpuNode;
+let clients: Socket[];
+/** Number of commands that a test has looked at. */
+let seen: number;
+
+beforeEach(async () => {
+  clients = [];
+  seen = 0;
+  directory = makePrivateDirectory();
+  workers = new ObedientWorkers(path.join(directory, 'worker'));
+  await restart();
+});
+afterEach(async () => {
+  for (const client of clients) client.destroy();
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await until(() => node.arenas.used === 0);
+  expect(openArenas()).toEqual([]);
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
+  const installation = { ...locateInstallation(), worker: workers.path };
+  ({ node } = await startNode(path.join(directory, 'state'), {
+    installation,
+    settings: { hostMemory: HOST_MEMORY },
+    ...options,
+  }));
+}
+
+/** Descriptors of arenas in this process. */
+function openArenas(): string[] {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).includes('nvidia-virtual-arena');
+    } catch {
+      return false; // that of the directory
+    }
+  });
+}
+
+/** Starts sessions, numbered from 1. */
+async function connect(allocation: Allocation, count = 1): Promise<void> {
+  const before = allocation.sessions.length;
+  for (let i = 0; i < count; i++) clients.push(createConnection(allocation.socketPath));
+  for (const client of clients) client.on('error', () => {});
+  await until(() => {
+    const begun = allocation.sessions.filter(({ session }) => session.introduced);
+    return begun.length === before + count;
+  });
+}
+
+async function allocate(sessions = 1): Promise<Allocation> {
+  const allocation = await node.create({ memory: QUOTA });
+  await connect(allocation, sessions);
+  return allocation;
+}
+
+/** The commands that the workers got since the last call. */
+function commands(): string[] {
+  const news = workers.commands.slice(seen);
+  seen += news.length;
+  return news.sort();
+}
+
+test('memory leaves into a populated arena, and comes back', async () => {
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${5 * MiB + 1}` }, 1);
+  await node.suspend(allocation);
+  expect(commands()).toEqual([
+    `1 leave ${6 * MiB}/${6 * MiB}`,
+    '1 suspend',
+    '2 suspend', // has no memory
+  ]);
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 5 * MiB + 1]);
+  expect(node.arenas.used).toBe(6 * MiB);
+  expect(openArenas()).toEqual([]);
+
+  await node.resume(allocation);
+  expect(commands()).toEqual(['1 resume', '2 resume']);
+  expect([allocation.state, allocation.outBytes]).toEqual(['resident', 0]);
+  expect(node.arenas.used).toBe(6 * MiB);
+});
+
+test('an arena is used again, and replaced by a larger one', async () => {
+  const allocation = await allocate();
+  const cycle = async (bytes: number) => {
+    workers.tell({ suspend: `done ${bytes}` });
+    await node.suspend(allocation);
+    await node.resume(allocation);
+    return commands();
+  };
+  await cycle(6 * MiB);
+  expect(await cycle(4 * MiB)).toEqual(['1 leave', '1 resume', '1 suspend']);
+  const size = 8 * MiB;
+  expect(await cycle(size)).toEqual(['1 drop', `1 leave ${size}/${size}`, '1 resume', '1 suspend']);
+  await until(() => node.arenas.used === size);
+});
+
+test('the sum of arenas has a limit; unused ones are given up for others', async () => {
+  const [first, second] = [await allocate(), await allocate()];
+  workers.tell({ suspend: `done ${40 * MiB}` });
+  await node.suspend(first);
+  await expect(node.suspend(second)).rejects.toMatchObject({
+    code: 'HOST_MEMORY_NOT_LEFT',
+    message: expect.stringContaining('it needs 40 MiB of host memory, and 24 MiB are left of the'),
+  });
+  expect([second.state, second.outBytes]).toEqual(['resident', 0]);
+  expect(second.specification.suspended).toBeUndefined();
+
+  await node.resume(first);
+  commands();
+  await node.suspend(second);
+  expect(commands()).toContain('1 drop');
+  await until(() => node.arenas.used === 40 * MiB);
+  expect(second.state).toBe('out');
+});
+
+test('a worker that keeps an arena does not get the memory twice', async () => {
+  const allocation = await allocate();
+  for (const size of [20, 40]) {
+    workers.tell({ suspend: `done ${size * MiB}`, keep: true });
+    await node.suspend(allocation);
+    await node.resume(allocation);
+  }
+  expect(node.arenas.used).toBe(60 * MiB);
+  const other = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` }, 1);
+  await expect(node.suspend(other)).rejects.toMatchObject({ code: 'HOST_MEMORY_NOT_LEFT' });
+});
+
+test('a worker cannot take more than the quota of its allocation', async () => {
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${300 * MiB}` }, 2);
+  await expect(node.suspend(allocation)).rejects.toMatchObject({
+    code: 'MEMORY_STAYS',
+    message: expect.stringMatching(/reports 300 MiB, and all .* 300 MiB, more than 100 MiB\. /),
+  });
+  expect(commands()).toEqual(['1 resume', '1 suspend', '2 resume', '2 suspend']);
+  expect(node.arenas.used).toBe(0);
+});
+
+test('without a quota, that is the memory of the GPU', async () => {
+  const allocation = await node.create({});
+  await connect(allocation);
+  workers.tell({ suspend: `done ${2 ** 40}` });
+  await expect(node.suspend(allocation)).rejects.toMatchObject({ code: 'MEMORY_STAYS' });
+});
+
+test('memory stays on the GPU if the node has too little', async () => {
+  node.leave();
+  await restart({ nodeMemory: () => ({ total: 100 * MiB, available: 15 * MiB }) });
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB + 1}` });
+  await expect(node.suspend(allocation)).rejects.toMatchObject({
+    code: 'HOST_MEMORY_LOW',
+    message: expect.stringContaining('15 MiB are available on the node, of which 5 MiB must stay'),
+  });
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.suspend(allocation);
+});
+
+test('with a limit of 0, only GPU time is taken', async () => {
+  node.settings = { ...node.settings, hostMemory: 0 };
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.suspend(allocation);
+  expect([commands(), allocation.outBytes]).toEqual([['1 suspend'], 0]);
+});
+
+test.each([
+  ['exit 3', 'nvidia-virtual-arena ended with 3'],
+  ['echo Cannot allocate memory >&2; exit 1', 'Cannot allocate memory'],
+  ['kill -9 $$', 'nvidia-virtual-arena was killed by SIGKILL'],
+])('an arena that is not made (%s) changes nothing', async (script, reason) => {
+  node.leave();
+  const arena = path.join(directory, 'arena');
+  writeFileSync(arena, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  await restart({ installation: { ...locateInstallation(), worker: workers.path, arena } });
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await expect(node.suspend(allocation)).rejects.toMatchObject({
+    code: 'ARENA_NOT_MADE',
+    message: expect.stringContaining(`20 MiB of host memory could not be prepared: ${reason}.`),
+  });
+  expect(commands()).toEqual(['1 resume', '1 suspend', '2 resume', '2 suspend']);
+  await until(() => node.arenas.used === 0);
+});
+
+test('if the memory of one session cannot leave, that of all comes back', async () => {
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  workers.tell({ suspend: `done ${5 * MiB}`, leave: 'error it is in use elsewhere' }, 2);
+  await expect(node.suspend(allocation)).rejects.toMatchObject({
+    code: 'MEMORY_STAYS',
+    message: expect.stringContaining('cannot leave: it is in use elsewhere. Nothing has changed'),
+  });
+  expect(commands().filter((command) => command.includes('resume'))).toHaveLength(2);
+  expect([allocation.state, allocation.outBytes]).toEqual(['resident', 0]);
+});
+
+test('memory that cannot come back stays out, and is asked for again', async () => {
+  const allocation = await allocate(3);
+  workers.tell({ suspend: `done ${4 * MiB}` }, 1);
+  workers.tell({ suspend: `done ${6 * MiB}` }, 2);
+  await node.suspend(allocation);
+  commands();
+  workers.tell({ suspend: 'done 0', resume: 'error the GPU has 1 MiB left' }, 1);
+  await expect(node.resume(allocation)).rejects.toMatchObject({
+    code: 'MEMORY_NOT_BACK',
+    message: expect.stringMatching(/^Allocation \w+ stays suspended, .* the GPU has 1 MiB left\. /),
+  });
+  expect(allocation.specification.suspended).toBe(true);
+  // The session with most memory has gone on, and is suspended again.
+  await until(() => allocation.outBytes === 10 * MiB);
+  expect(allocation.state).toBe('out');
+  expect(commands()).toEqual(expect.arrayContaining(['1 resume', '2 leave', '2 resume']));
+
+  workers.tell({});
+  await node.resume(allocation);
+  expect([allocation.state, allocation.outBytes]).toEqual(['resident', 0]);
+});
+
+test('the next gpu-proxy knows what is out, and how much host memory that takes', async () => {
+  const { id } = await allocate();
+  workers.tell({ suspend: `done ${5 * MiB}` });
+  await node.suspend(node.find(id));
+  node.leave();
+  workers.tell({ suspend: 'done 0' });
+  await restart();
+  const allocation = node.find(id);
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 5 * MiB]);
+  expect(node.arenas.used).toBe(6 * MiB);
+  await node.resume(allocation);
+  commands();
+  workers.tell({ suspend: `done ${6 * MiB}` });
+  await node.suspend(allocation);
+  expect(commands()).toEqual(['1 leave', '1 suspend']);
+});
+
+test('a gpu-proxy that left during a suspension does not say that it is suspended', async () => {
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${5 * MiB}`, leave: null });
+  const suspended = node.suspend(allocation);
+  await until(() => commands().some((command) => command.startsWith('1 leave')));
+  node.leave();
+  workers.tell({});
+  await restart();
+  const [again] = node.allocations;
+  expect(again?.specification.suspended).toBeUndefined();
+  await until(() => commands().includes('1 resume'));
+  expect(node.arenas.used).toBe(6 * MiB);
+  again?.kill();
+  await expect(suspended).rejects.toMatchObject({ code: 'ALLOCATION_UNKNOWN' });
+});
+
+test('a session that dies while its memory leaves does not hold the others up', async () => {
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${4 * MiB}` });
+  workers.tell({ suspend: `done ${4 * MiB}`, leave: null }, 1);
+  const suspended = node.suspend(allocation);
+  await until(() => commands().some((command) => command.startsWith('1 leave')));
+  process.kill(allocation.sessions[0]?.workerPid as number, 'SIGKILL');
+  await suspended;
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 4 * MiB]);
+  await until(() => node.arenas.used === 4 * MiB);
+});
+
+test('the memory of a session that begins beside a suspension leaves too', async () => {
+  const allocation = await allocate();
+  workers.tell({ waits: true }, 2);
+  clients.push(createConnection(allocation.socketPath));
+  await until(() => allocation.sessions.length === 2);
+  await node.suspend(allocation);
+  expect(allocation.outBytes).toBe(0);
+  workers.tell({ suspend: `done ${4 * MiB}` }, 2);
+  await until(() => allocation.outBytes === 4 * MiB);
+  await node.resume(allocation);
+  expect(allocation.outBytes).toBe(0);
+});
+
+test('a silent worker does not hold up other allocations', async () => {
+  const [silent, other] = [await allocate(), await allocate()];
+  workers.tell({ suspend: `done ${4 * MiB}`, leave: null, drop: null });
+  const never = node.suspend(silent);
+  await until(() => commands().some((command) => command.startsWith('1 leave')));
+  workers.tell({ suspend: `done ${4 * MiB}` });
+  await node.suspend(other);
+  await node.resume(other);
+  expect([silent.state, other.state]).toEqual(['leaving', 'resident']);
+  await node.delete(silent, { force: true });
+  await Promise.allSettled([never]);
+});
