@@ -65,10 +65,10 @@ test('suspend and resume: the calls of a program wait meanwhile', async () => {
   expect((await there('suspend', 'train')).stdout).toBe(
     `${id} is suspended: the CUDA calls of its programs wait until it is resumed\n`,
   );
-  expect((await there('ls')).stdout).toMatch(/ train .* suspended$/m);
+  expect((await there('ls')).stdout).toMatch(/ train .* out$/m);
   program.process.stdin.end('\n');
   expect((await there('resume', id)).stdout).toBe(`${id} is resumed\n`);
-  expect((await there('ls')).stdout).toMatch(/ train .* open$/m);
+  expect((await there('ls')).stdout).toMatch(/ train .* resident$/m);
   expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
 });
 
@@ -86,7 +86,7 @@ test('create, ls, top, drain: the life of an allocation', async () => {
     '10',
   );
   expect((await there('ls')).stdout).toMatch(
-    new RegExp(`^${id}  train  0  +1 GiB  0 bytes  +25 %  fixed  +10  +0  open$`, 'm'),
+    new RegExp(`^${id}  train  0  +1 GiB  0 bytes  +-  +25 %  fixed  +10  +0  resident$`, 'm'),
   );
 
   const program = runThere('--allocation', 'train');

@@ -4,6 +4,7 @@ import type {
   CreateAllocationRequest,
   NodeUseMessage,
 } from '@nvidia-virtual/node-state/admin/messages';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { plural } from '@nvidia-virtual/service/plural';
 import type {
   ClientOptions,
@@ -97,16 +98,30 @@ export function drain(idOrName: string, options: ClientOptions, screen: Screen):
 
 export function suspend(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
-    const { id } = await client.call('suspendAllocation', { id: idOrName });
-    screen.write(`${id} is suspended: the CUDA calls of its programs wait until it is resumed\n`);
+    const took = stopwatch();
+    const { id, outBytes } = await client.call('suspendAllocation', { id: idOrName });
+    const memory =
+      outBytes === 0 ? '' : `${formatMemorySize(outBytes)} left the GPU${took()}, and `;
+    screen.write(
+      `${id} is suspended: ${memory}the CUDA calls of its programs wait until it is resumed\n`,
+    );
   });
 }
 
 export function resume(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
-    const { id } = await client.call('resumeAllocation', { id: idOrName });
-    screen.write(`${id} is resumed\n`);
+    const { id, outBytes } = await client.call('getAllocation', { id: idOrName });
+    const took = stopwatch();
+    await client.call('resumeAllocation', { id });
+    const memory = outBytes === 0 ? '' : `: ${formatMemorySize(outBytes)} came back${took()}`;
+    screen.write(`${id} is resumed${memory}\n`);
   });
+}
+
+/** Returns ` in SECONDS s`. */
+function stopwatch(): () => string {
+  const begun = performance.now();
+  return () => ` in ${((performance.now() - begun) / 1000).toFixed(2)} s`;
 }
 
 export function remove(

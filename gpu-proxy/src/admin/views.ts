@@ -63,6 +63,7 @@ function allocationTable(
     'GPU',
     ' QUOTA',
     ' IN USE',
+    ' OUT',
     ' SHARE',
     'POLICY',
     ' PRIORITY',
@@ -75,6 +76,7 @@ function allocationTable(
     indices(gpus, allocation),
     allocation.memoryBytes === 0 ? 'none' : formatMemorySize(allocation.memoryBytes),
     formatMemorySize(allocation.memoryUsedBytes),
+    allocation.outBytes === 0 ? '-' : formatMemorySize(allocation.outBytes),
     `${allocation.sharePercent} %`,
     policyOf(allocation.policy) ?? '',
     String(allocation.priority),
@@ -84,10 +86,14 @@ function allocationTable(
   return formatTable(headings, rows);
 }
 
-function stateOf({ draining, suspended, gpuUuids, slots }: AllocationMessage): string {
-  if (draining) return 'draining';
-  if (suspended) return 'suspended';
-  return gpuUuids.length === 0 && slots.length > 0 ? 'granted, not used yet' : 'open';
+function stateOf(allocation: AllocationMessage): string {
+  const { draining, gpuUuids, slots } = allocation;
+  if (gpuUuids.length === 0 && slots.length > 0) return 'granted, not used yet';
+  return `${draining ? 'draining, ' : ''}${memoryStateOf(allocation)}`;
+}
+
+function memoryStateOf({ state }: AllocationMessage): string {
+  return state.replace('MEMORY_STATE_', '').toLowerCase();
 }
 
 /** One update of `top`. Rates are relative to `before`, if given. */
@@ -144,7 +150,7 @@ function allocationRow(
     formatMemorySize(now.memoryUsedBytes),
     rate(launches(now), before && launches(before), seconds),
     `${plural(now.sessions.length, 'session')}${now.draining ? ', draining' : ''}` +
-      (now.suspended ? ', suspended' : ''),
+      (now.state === 'MEMORY_STATE_RESIDENT' ? '' : `, ${memoryStateOf(now)}`),
   ];
 }
 

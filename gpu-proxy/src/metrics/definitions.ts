@@ -1,6 +1,7 @@
 import {
   type AllocationSpecification,
   type GpuRecord,
+  type MemoryState,
   type TimeUse,
   usedTime,
 } from '@nvidia-virtual/ledger';
@@ -22,6 +23,9 @@ interface AllocationFigures {
   readonly specification: AllocationSpecification;
   /** Bytes in use by its sessions. */
   readonly memory: number;
+  readonly state: MemoryState;
+  /** Bytes in host memory. */
+  readonly outBytes: number;
   /** Undefined if NVML does not report it. */
   readonly reportedMemory: ReportedMemory | undefined;
   readonly sessions: number;
@@ -37,6 +41,8 @@ export interface NodeFigures {
   /** Undefined outside of Kubernetes. */
   readonly podsFollowed: boolean | undefined;
   readonly refusals: Readonly<Refusals>;
+  /** Bytes of host memory for the GPU memory of suspended allocations. */
+  readonly hostMemory: { readonly used: number; readonly limit: number };
 }
 
 type Labels = Readonly<Record<string, string | number>>;
@@ -92,6 +98,20 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
       [{ reason: 'pod' }, pod],
       [{ reason: 'node' }, node],
     ],
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_host_memory_used_bytes',
+    help:
+      'Host memory for the GPU memory of suspended allocations. It stays reserved after a ' +
+      'resumption, until other allocations need it.',
+    read: ({ hostMemory }) => hostMemory.used,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_host_memory_limit_bytes',
+    help: 'The limit on it. 0: GPU memory does not leave.',
+    read: ({ hostMemory }) => hostMemory.limit,
   },
 ];
 
@@ -159,6 +179,19 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
     name: 'nvidia_virtual_allocation_memory_used_bytes',
     help: 'Device memory that the sessions have, as the quota counts it.',
     read: ({ memory }) => memory,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_out_bytes',
+    help: 'The part of that which is in host memory, because the allocation is suspended.',
+    read: ({ outBytes }) => outBytes,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_state',
+    help: 'Always 1; the label says where the device memory is: resident, leaving, out, entering.',
+    labels: ['state'],
+    read: ({ state }) => [[{ state }, 1]],
   },
   {
     type: 'gauge',

@@ -7,7 +7,7 @@ export type EndCause = (typeof END_CAUSES)[number];
 const WORKER_STARTS = ['warm', 'cold'] as const;
 type WorkerStart = (typeof WORKER_STARTS)[number];
 /** Upper bounds in seconds. */
-const GONE_BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
+const BUCKETS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
 
 /** Metrics of events. */
 export const EVENT_METRICS = {
@@ -31,6 +31,18 @@ export const EVENT_METRICS = {
     help:
       "Time from the end of a session's program, or of the session by gpu-proxy, " +
       'until the worker was gone and its quota free. Workers that end first do not count.',
+    labels: [],
+  },
+  leaving: {
+    type: 'histogram',
+    name: 'nvidia_virtual_memory_leaving_seconds',
+    help: 'Time in which allocations were suspended, including the way of their memory out.',
+    labels: [],
+  },
+  entering: {
+    type: 'histogram',
+    name: 'nvidia_virtual_memory_entering_seconds',
+    help: 'Time in which allocations were resumed, including the way of their memory back.',
     labels: [],
   },
   arbiterRestarts: {
@@ -57,11 +69,19 @@ export const EVENT_METRICS = {
   },
 } as const;
 
+interface Durations {
+  /** Cumulative counts by bucket; the last one counts all. */
+  readonly counts: number[];
+  /** In seconds. */
+  sum: number;
+}
+
 interface EventCounts {
   readonly sessionsStarted: Record<WorkerStart, number>;
   readonly sessionsEnded: Record<EndCause, number>;
-  /** Cumulative counts by bucket; the last one counts all. */
-  readonly workerGone: { readonly counts: number[]; sum: number };
+  readonly workerGone: Durations;
+  readonly leaving: Durations;
+  readonly entering: Durations;
   arbiterRestarts: number;
   mpsRestarts: number;
   beyondQuota: number;
@@ -72,7 +92,9 @@ export class NodeEvents {
   readonly #counts: EventCounts = {
     sessionsStarted: zeros(WORKER_STARTS),
     sessionsEnded: zeros(END_CAUSES),
-    workerGone: { counts: [...GONE_BUCKETS, Number.POSITIVE_INFINITY].map(() => 0), sum: 0 },
+    workerGone: noDurations(),
+    leaving: noDurations(),
+    entering: noDurations(),
     arbiterRestarts: 0,
     mpsRestarts: 0,
     beyondQuota: 0,
@@ -87,9 +109,8 @@ export class NodeEvents {
     registerMetric(registry, EVENT_METRICS.sessionsEnded, (name) =>
       byLabel(name, 'cause', counts.sessionsEnded),
     );
-    registerMetric(registry, EVENT_METRICS.workerGone, (name) =>
-      histogram(name, counts.workerGone),
-    );
+    for (const what of ['workerGone', 'leaving', 'entering'] as const)
+      registerMetric(registry, EVENT_METRICS[what], (name) => histogram(name, counts[what]));
     registerMetric(registry, EVENT_METRICS.arbiterRestarts, (name) => [
       { metricName: name, labels: {}, value: counts.arbiterRestarts },
     ]);
@@ -110,10 +131,11 @@ export class NodeEvents {
   }
 
   workerGone(seconds: number): void {
-    const { workerGone } = this.#counts;
-    workerGone.sum += seconds;
-    for (const [bucket, bound] of [...GONE_BUCKETS, Number.POSITIVE_INFINITY].entries())
-      if (seconds <= bound) workerGone.counts[bucket] = (workerGone.counts[bucket] ?? 0) + 1;
+    count(this.#counts.workerGone, seconds);
+  }
+
+  moved(how: 'leaving' | 'entering', seconds: number): void {
+    count(this.#counts[how], seconds);
   }
 
   arbiterRestarted(): void {
@@ -129,6 +151,16 @@ export class NodeEvents {
   }
 }
 
+function noDurations(): Durations {
+  return { counts: [...BUCKETS, Number.POSITIVE_INFINITY].map(() => 0), sum: 0 };
+}
+
+function count(durations: Durations, seconds: number): void {
+  durations.sum += seconds;
+  for (const [bucket, bound] of [...BUCKETS, Number.POSITIVE_INFINITY].entries())
+    if (seconds <= bound) durations.counts[bucket] = (durations.counts[bucket] ?? 0) + 1;
+}
+
 function zeros<Key extends string>(keys: readonly Key[]): Record<Key, number> {
   return Object.fromEntries(keys.map((key) => [key, 0])) as Record<Key, number>;
 }
@@ -141,8 +173,8 @@ function byLabel(metricName: string, label: string, counts: Readonly<Record<stri
   }));
 }
 
-function histogram(name: string, { counts, sum }: EventCounts['workerGone']) {
-  const bounds = [...GONE_BUCKETS, '+Inf'];
+function histogram(name: string, { counts, sum }: Durations) {
+  const bounds = [...BUCKETS, '+Inf'];
   return [
     ...bounds.map((le, bucket) => ({
       metricName: `${name}_bucket`,

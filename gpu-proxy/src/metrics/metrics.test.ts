@@ -21,6 +21,7 @@ function sourceOf(
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
     ...{ ledgerConnected: () => true, podsFollowed: () => true },
     refusals: () => ({ pod: 1, node: 2 }),
+    hostMemory: () => ({ used: 3, limit: 9 }),
     xids: () => new Map([[79, 2]]),
     reportedBusy: () => 0.25,
     reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
@@ -126,6 +127,23 @@ test('metrics of an allocation', async () => {
   ]);
 });
 
+test('metrics of memory that is out', async () => {
+  const [allocation, ...others] = FULL.allocations;
+  const out = { ...allocation, state: 'out', outBytes: 1000 } as typeof allocation;
+  const families = await expose({
+    ...FULL,
+    allocations: [out, ...others] as typeof FULL.allocations,
+  });
+  const values = (name: string) => valuesOf(families, name).map(([, value]) => value);
+  expect(values('allocation_memory_out_bytes')).toEqual([1000]);
+  expect(valuesOf(families, 'allocation_memory_state')).toEqual([
+    [expect.objectContaining({ allocation: ALLOCATION, state: 'out' }), 1],
+  ]);
+  expect([...values('host_memory_used_bytes'), ...values('host_memory_limit_bytes')]).toEqual([
+    3, 9,
+  ]);
+});
+
 test('number 19: an allocation has labels of namespace, pod and container, once', async () => {
   const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
   const families = await expose(nodeSnapshot({ specification: { owner } }));
@@ -188,6 +206,7 @@ test('events are counted, and ended sessions still count for their allocation', 
   );
   metrics.events.sessionStarted('warm');
   metrics.events.workerGone(0.02);
+  metrics.events.moved('leaving', 2);
   metrics.events.arbiterRestarted();
   metrics.sessionEnded('worker_died', sessionRecord(1), sessionUse(3), []);
   const families = parseExposition(await metrics.exposition());
@@ -202,6 +221,8 @@ test('events are counted, and ended sessions still count for their allocation', 
   ]);
   expect(valuesOf(families, 'arbiter_restarts_total')).toEqual([[node, 1]]);
   expect(valuesOf(families, 'worker_gone_seconds')).toContainEqual([{ ...node, le: '0.03' }, 1]);
+  expect(valuesOf(families, 'memory_leaving_seconds')).toContainEqual([{ ...node, le: '3' }, 1]);
+  expect(valuesOf(families, 'memory_entering_seconds')).toContainEqual([{ ...node, le: '3' }, 0]);
   expect(valuesOf(families, 'allocation_kernels_launched_total')[0]?.[1]).toBe(3);
 });
 

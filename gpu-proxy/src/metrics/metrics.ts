@@ -48,6 +48,8 @@ export interface MetricsSource {
   /** Whether the watch of the node's pods is current; undefined: outside of Kubernetes. */
   podsFollowed(): boolean | undefined;
   refusals(): Readonly<Refusals>;
+  /** Host memory for the GPU memory of suspended allocations, in bytes. */
+  hostMemory(): { readonly used: number; readonly limit: number };
 }
 
 /**
@@ -69,6 +71,7 @@ export class Metrics {
     ledgerConnected: false,
     podsFollowed: undefined,
     refusals: { pod: 0, node: 0 },
+    hostMemory: { used: 0, limit: 0 },
   };
   #underWay: Promise<string> | undefined;
   readonly #look: NodeJS.Timeout;
@@ -144,10 +147,12 @@ export class Metrics {
         memoryLeft: source.memoryLeft(gpu.uuid),
         xids: source.xids(gpu.uuid),
       })),
-      allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({
+      allocations: snapshot.allocations.map(({ specification, time, sessions, ...memory }) => ({
         specification,
         reportedMemory: source.reportedMemory({ specification, time, sessions }),
         time,
+        state: memory.state ?? 'resident',
+        outBytes: memory.outBytes ?? 0,
         memory: sessions.reduce((sum, { use }) => sum + use.memory, 0),
         sessions: sessions.length,
         contexts: sessions.reduce((sum, { use }) => sum + use.contexts, 0),
@@ -156,6 +161,7 @@ export class Metrics {
       ledgerConnected: source.ledgerConnected(),
       podsFollowed: source.podsFollowed(),
       refusals: source.refusals(),
+      hostMemory: source.hostMemory(),
     };
   }
 

@@ -28,10 +28,12 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
     xids: (gpu) => node.xidsOf(gpu),
     reportedBusy: (allocation, gpu) => node.reportedBusy(allocation, gpu),
     refusals: () => node.closer.refusals,
+    hostMemory: () => node.arenas,
     ...connections,
   };
   const metrics = new Metrics(node.name, source);
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));
+  node.on('moved', (how, seconds) => metrics.events.moved(how, seconds));
   node.on('arbiterRestarted', () => metrics.events.arbiterRestarted());
   node.on('mpsRestarted', () => metrics.events.mpsRestarted());
   node.on('beyondQuota', () => metrics.events.beyondQuota());
