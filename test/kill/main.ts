@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { randomNumbers } from '@nvidia-virtual/service/testing/random';
 import { runChild } from '../child.js';
 import { compileProgram, environmentFor } from '../cuda-program.js';
 import { Diary, type Entry } from '../diary.js';
 import { PATIENCE_MS, pause, sharedMemory, until } from '../processes.js';
-import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
 import { Server } from './server.js';
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
+import { randomNumbers } from '@nvidia-virtual/service/testing/random';
 import { compileProgram } from '../cuda-program.js';
-import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
 import { bypass } from './bypass.js';
 import { gangs } from './gangs.js';
