@@ -1,0 +1,17 @@
+import type { Tenant } from './tenant.js';
+
+/** What a plan is made from. Times are in milliseconds. */
+export interface Machine {
+  /** Bytes of the GPU for the memory of allocations. */
+  readonly room: number;
+  /** Bytes of the host for memory that has left. */
+  readonly hostMemory: number;
+  readonly now: number;
+  readonly tenants: readonly Tenant[];
+  /** The weight among all that compete. */
+  weight(tenant: Tenant): number;
+  /** When a resident tenant is idle, if it uses no GPU time until then. */
+  idleFrom(tenant: Tenant): number;
+  /** When a resident tenant may have to leave although it is not idle. */
+  stayEnds(tenant: Tenant): number;
+}

@@ -1,0 +1,270 @@
+import { Residency } from './residency.js';
+import type { Observation } from './tenant.js';
+import { GIB, SECOND } from './testing/simulation.js';
+
+const RATE = 50e6;
+const MANY = 1000 * GIB;
+
+interface Given extends Partial<Observation> {
+  readonly gib: number;
+  readonly weight?: number;
+  readonly priority?: number;
+}
+
+/** A policy with tenants that are on a GPU of 100 GiB, and what they were seen to do. */
+function residency(tenants: Readonly<Record<string, Given>>, hostMemory = MANY): Residency {
+  const policy = new Residency({ room: 100 * GIB, hostMemory, guarantee: 0.5 });
+  for (const [id, { gib, weight = 1, priority = 0 }] of Object.entries(tenants))
+    policy.put(id, { quota: gib * GIB, weight, priority }, 0, 'resident');
+  for (const [id, given] of Object.entries(tenants)) see(policy, id, given, 0);
+  return policy;
+}
+
+function see(policy: Residency, id: string, { gib, ...seen }: Given, now: number): void {
+  const usual = { bytes: gib * GIB, waits: false, usedAt: 0, suspended: false };
+  policy.observe(id, { ...usual, ...seen }, now);
+}
+
+/** A new tenant whose first call waits for its room. */
+function come(policy: Residency, id: string, gib: number, now: number, priority = 0): void {
+  policy.put(id, { quota: gib * GIB, weight: 1, priority }, now);
+  see(policy, id, { gib, bytes: 0, waits: true }, now);
+}
+
+const moves = (policy: Residency, now: number) => {
+  const { leave, enter } = policy.decide(now);
+  return { leave, enter };
+};
+const NONE = { leave: undefined, enter: undefined };
+const moved = (gib: number) => ({ bytes: gib * GIB, duration: (gib * GIB) / RATE });
+const leftAfter = (policy: Residency, id: string, gib: number, now: number) =>
+  policy.left(id, moved(gib), 0, now);
+
+test('a tenant enters at once where there is room', () => {
+  const policy = residency({ a: { gib: 60, usedAt: 100 * SECOND } });
+  come(policy, 'b', 40, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND)).toEqual({ leave: undefined, enter: 'b' });
+  expect(policy.stateOf('b')).toBe('entering');
+});
+
+test('nobody leaves while all that want fit, however long the others are idle', () => {
+  const policy = residency({ a: { gib: 60 }, b: { gib: 40 } });
+  expect(policy.decide(3600 * SECOND)).toMatchObject({ ...NONE, next: Number.POSITIVE_INFINITY });
+});
+
+test.each<[string, Record<string, Given>, number, string]>([
+  [
+    'the longest idle one',
+    { a: { gib: 30, usedAt: 9 }, b: { gib: 30, usedAt: 3 }, c: { gib: 40, usedAt: 7 } },
+    30,
+    'b',
+  ],
+  ['of equally idle ones the largest', { a: { gib: 40 }, b: { gib: 60 } }, 30, 'b'],
+  [
+    'an idle one before one that computes',
+    { a: { gib: 50, usedAt: 100 * SECOND }, b: { gib: 50, usedAt: 60 * SECOND } },
+    30,
+    'b',
+  ],
+  [
+    'no more than needed: the longest idle one alone would not do',
+    { a: { gib: 10, usedAt: 1 }, b: { gib: 60, usedAt: 2 }, c: { gib: 30, usedAt: 3 } },
+    60,
+    'b',
+  ],
+  [
+    'a suspended one before all others',
+    { a: { gib: 50, usedAt: 1 }, b: { gib: 50, usedAt: 9, suspended: true } },
+    30,
+    'b',
+  ],
+])('who leaves for another: %s', (_, tenants, gib, expected) => {
+  const policy = residency(tenants);
+  come(policy, 'new', gib, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND)).toEqual({ leave: expected, enter: undefined });
+});
+
+test('one leaves after the other, and the next one enters meanwhile', () => {
+  const policy = residency({ a: { gib: 50, usedAt: 1 }, b: { gib: 50, usedAt: 2 } });
+  come(policy, 'c', 50, 100 * SECOND);
+  come(policy, 'd', 50, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND)).toEqual({ leave: 'a', enter: undefined });
+  leftAfter(policy, 'a', 50, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND)).toEqual({ leave: 'b', enter: 'c' });
+});
+
+test('the last one that computes stays until the entering one is there', () => {
+  const policy = residency({ a: { gib: 50 }, b: { gib: 50 } });
+  const busy = (now: number) => {
+    for (const id of ['a', 'b']) see(policy, id, { gib: 50, usedAt: now }, now);
+  };
+  busy(100 * SECOND);
+  come(policy, 'c', 50, 100 * SECOND);
+  come(policy, 'd', 50, 100 * SECOND);
+  busy(200 * SECOND);
+  expect(moves(policy, 200 * SECOND)).toEqual({ leave: 'a', enter: undefined });
+  leftAfter(policy, 'a', 50, 201 * SECOND);
+  busy(201 * SECOND);
+  expect(moves(policy, 201 * SECOND)).toEqual({ leave: undefined, enter: 'c' });
+  policy.entered('c', moved(0), 202 * SECOND);
+  expect(moves(policy, 202 * SECOND)).toEqual({ leave: 'b', enter: undefined });
+});
+
+test('a tenant stays ten times as long as its exchange takes, unless it becomes idle', () => {
+  const policy = residency({});
+  come(policy, 'a', 100, SECOND);
+  expect(moves(policy, SECOND).enter).toBe('a');
+  policy.entered('a', moved(0), SECOND);
+  see(policy, 'a', { gib: 100, usedAt: SECOND }, SECOND);
+  const exchange = (2 * 100 * GIB) / RATE;
+  expect(policy.stayOf('a')).toBeCloseTo(10 * exchange);
+  come(policy, 'b', 60, 2 * SECOND);
+  expect(policy.decide(2 * SECOND)).toMatchObject({ ...NONE, next: SECOND + exchange });
+  const end = SECOND + policy.stayOf('a');
+  see(policy, 'a', { gib: 100, usedAt: end - 1 }, end - 1);
+  expect(moves(policy, end - 1)).toEqual(NONE);
+  expect(moves(policy, end)).toEqual({ leave: 'a', enter: undefined });
+});
+
+test('a tenant counts as idle once it has paused as long as its exchange takes', () => {
+  const policy = residency({});
+  come(policy, 'a', 100, SECOND);
+  moves(policy, SECOND);
+  policy.entered('a', moved(0), SECOND);
+  see(policy, 'a', { gib: 100, usedAt: 2 * SECOND }, 3 * SECOND);
+  come(policy, 'b', 60, 3 * SECOND);
+  const idle = 2 * SECOND + (2 * 100 * GIB) / RATE;
+  expect(policy.decide(3 * SECOND)).toMatchObject({ ...NONE, next: idle });
+  expect(moves(policy, idle)).toEqual({ leave: 'a', enter: undefined });
+});
+
+test('the measured rate replaces the expected one', () => {
+  const policy = residency({});
+  for (let now = 0; now < 30; now++) {
+    come(policy, 'a', 100, now * SECOND);
+    moves(policy, now * SECOND);
+    policy.entered('a', { bytes: 100 * GIB, duration: 10 * SECOND }, now * SECOND);
+    policy.remove('a', now * SECOND);
+  }
+  policy.put('b', { quota: 100 * GIB, weight: 1, priority: 0 }, 99 * SECOND);
+  see(policy, 'b', { gib: 100 }, 99 * SECOND);
+  const expected = 10 * (10 * SECOND + (100 * GIB) / RATE);
+  expect(policy.stayOf('b') / expected).toBeCloseTo(1, 2);
+});
+
+test('of waiting tenants with equal time, the higher priority enters first', () => {
+  const policy = residency({ a: { gib: 100 } });
+  come(policy, 'low', 60, 99 * SECOND);
+  come(policy, 'high', 60, 100 * SECOND, 1);
+  expect(moves(policy, 100 * SECOND).leave).toBe('a');
+  leftAfter(policy, 'a', 100, 102 * SECOND);
+  expect(moves(policy, 102 * SECOND).enter).toBe('high');
+});
+
+test('a suspended tenant does not enter before it is resumed', () => {
+  const policy = residency({});
+  policy.put('a', { quota: GIB, weight: 1, priority: 0 }, 0);
+  see(policy, 'a', { gib: 1, waits: true, suspended: true }, SECOND);
+  expect(moves(policy, SECOND)).toEqual(NONE);
+  see(policy, 'a', { gib: 1, waits: true }, 2 * SECOND);
+  expect(moves(policy, 2 * SECOND).enter).toBe('a');
+});
+
+test('a tenant that cannot leave now is asked again later, and another one leaves', () => {
+  const policy = residency({ a: { gib: 50, usedAt: 1 }, b: { gib: 50, usedAt: 2 } });
+  come(policy, 'c', 50, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND).leave).toBe('a');
+  policy.refused('a', { reason: 'its work does not end', lasting: false }, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND).leave).toBe('b');
+  policy.refused('b', { reason: 'its work does not end', lasting: false }, 102 * SECOND);
+  expect(policy.decide(102 * SECOND)).toMatchObject({ ...NONE, next: 106 * SECOND });
+  expect(moves(policy, 106 * SECOND).leave).toBe('a');
+  policy.refused('a', { reason: 'its work does not end', lasting: false }, 107 * SECOND);
+  expect(moves(policy, 107 * SECOND).leave).toBe('b');
+  policy.refused('b', { reason: 'its work does not end', lasting: false }, 108 * SECOND);
+  expect(policy.decide(108 * SECOND).next).toBe(117 * SECOND);
+});
+
+test('a tenant that can never leave is not asked again until its memory changes', () => {
+  const policy = residency({ a: { gib: 60 }, b: { gib: 30 } });
+  come(policy, 'c', 50, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND).leave).toBe('a');
+  policy.refused('a', { reason: 'it has managed memory', lasting: true }, 100 * SECOND);
+  const { stuck, ...others } = policy.decide(7200 * SECOND);
+  expect(others).toMatchObject(NONE);
+  expect([...stuck]).toEqual([
+    [
+      'c',
+      'It needs 50 GiB of GPU memory, and at most 40 GiB of 100 GiB can become free: ' +
+        'a keeps 60 GiB (it has managed memory).',
+    ],
+  ]);
+  see(policy, 'a', { gib: 60, bytes: 50 * GIB }, 7300 * SECOND);
+  expect(moves(policy, 7300 * SECOND).leave).toBe('a');
+});
+
+test('a tenant does not wait behind one that is stuck', () => {
+  const policy = residency({ a: { gib: 60 } });
+  come(policy, 'big', 50, 100 * SECOND);
+  moves(policy, 100 * SECOND);
+  policy.refused('a', { reason: 'it has managed memory', lasting: true }, 100 * SECOND);
+  come(policy, 'small', 40, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND)).toEqual({ leave: undefined, enter: 'small' });
+});
+
+test('a tenant that finds no room waits before it tries again, and the next one enters', () => {
+  const policy = residency({});
+  come(policy, 'a', 60, SECOND);
+  come(policy, 'b', 60, 2 * SECOND);
+  expect(moves(policy, 2 * SECOND).enter).toBe('a');
+  policy.notEntered('a', 3 * SECOND);
+  expect(moves(policy, 3 * SECOND).enter).toBe('b');
+  policy.notEntered('b', 3 * SECOND);
+  expect(policy.decide(3 * SECOND)).toMatchObject({ ...NONE, next: 4 * SECOND });
+  expect(moves(policy, 4 * SECOND).enter).toBe('a');
+  policy.notEntered('a', 5 * SECOND);
+  expect(moves(policy, 5 * SECOND).enter).toBe('b');
+  policy.entered('b', moved(0), 6 * SECOND);
+  policy.remove('b', 6 * SECOND);
+  expect(policy.decide(6 * SECOND).next).toBe(7 * SECOND);
+});
+
+test('what stays on the GPU takes room, and a tenant that frees too little is not chosen', () => {
+  const policy = residency({ a: { gib: 60, usedAt: 1 }, b: { gib: 40, usedAt: 2 } });
+  come(policy, 'c', 40, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND).leave).toBe('a');
+  policy.left('a', moved(10), 50 * GIB, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND).leave).toBe('b');
+  leftAfter(policy, 'b', 40, 102 * SECOND);
+  expect(moves(policy, 102 * SECOND).enter).toBe('c');
+  come(policy, 'd', 60, 103 * SECOND);
+  expect(policy.decide(103 * SECOND).stuck.get('d')).toBe(
+    'It needs 60 GiB of GPU memory, and at most 50 GiB of 100 GiB can become free: ' +
+      'a keeps 50 GiB (memory that cannot leave).',
+  );
+});
+
+test('nobody leaves without host memory for it, and the waiting tenant is told', () => {
+  const policy = residency({ a: { gib: 60 }, b: { gib: 40 } }, 50 * GIB);
+  come(policy, 'c', 30, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND).leave).toBe('b');
+  leftAfter(policy, 'b', 40, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND).enter).toBe('c');
+  come(policy, 'd', 40, 102 * SECOND);
+  policy.entered('c', moved(0), 103 * SECOND);
+  see(policy, 'c', { gib: 30 }, 103 * SECOND);
+  expect(policy.decide(103 * SECOND).stuck.get('d')).toBe(
+    'It needs 40 GiB of GPU memory, and the memory of no other allocation can leave: ' +
+      'only 10 GiB of 50 GiB host memory are left.',
+  );
+});
+
+test('a move that ends after its tenant was removed changes nothing', () => {
+  const policy = residency({ a: { gib: 100 } });
+  come(policy, 'b', 100, 100 * SECOND);
+  expect(moves(policy, 100 * SECOND).leave).toBe('a');
+  policy.remove('a', 101 * SECOND);
+  leftAfter(policy, 'a', 100, 102 * SECOND);
+  expect(policy.stateOf('a')).toBeUndefined();
+  expect(moves(policy, 102 * SECOND).enter).toBe('b');
+});

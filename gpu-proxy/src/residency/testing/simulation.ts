@@ -1,0 +1,209 @@
+import { Residency } from '../residency.js';
+import type { State, Terms } from '../tenant.js';
+
+export const GIB = 2 ** 30;
+export const SECOND = 1000;
+/** Bytes per millisecond in each direction. H200: docs/performance.md. */
+const RATE = 50e6;
+/** How often the policy is told what the tenants do. */
+const LOOK = SECOND;
+
+/** A program: computes for `work` milliseconds of GPU time, then pauses for `pause`, and so on. */
+export interface Workload {
+  readonly id: string;
+  readonly terms: Terms;
+  /** Bytes; default: the quota. Read at the beginning of each round. */
+  bytes?(): number;
+  /** Milliseconds of GPU time of the next round. Infinity: it always computes. */
+  work(): number;
+  /** Milliseconds until the round after it. */
+  pause?(): number;
+  /** Why its memory cannot leave now. */
+  refusal?(): { readonly reason: string; readonly lasting: boolean } | undefined;
+  /** Whether the GPU has no room although it should. */
+  entryFails?(): boolean;
+  /** Bytes that cannot leave. */
+  readonly remains?: number;
+}
+
+export interface Played {
+  readonly workload: Workload;
+  bytes: number;
+  /** GPU time that is left of the round; 0: it pauses. */
+  left: number;
+  pausesUntil: number;
+  state: State;
+  /** Milliseconds of GPU time. */
+  done: number;
+  rounds: number;
+  usedAt: number;
+  waitsSince: number | undefined;
+  longestWait: number;
+  enteredAt: number;
+  entries: number;
+  move: { readonly ends: number; readonly bytes: number; readonly began: number } | undefined;
+}
+
+export interface Machine {
+  readonly room: number;
+  readonly hostMemory: number;
+  /** Milliseconds until running work has ended, before memory leaves. */
+  readonly drain?: () => number;
+}
+
+/** Plays workloads on one GPU under the policy, in virtual time. */
+export class Simulation {
+  now = 0;
+  readonly residency: Residency;
+  readonly tenants: Played[];
+  /** Milliseconds during which a tenant wanted the GPU, and during which one computed. */
+  wanted = 0;
+  computed = 0;
+  stuck: ReadonlyMap<string, string> = new Map();
+  /** Called before each decision is carried out. */
+  check: (leave: Played | undefined, enter: Played | undefined) => void = () => {};
+  #next = 0;
+  #look = 0;
+
+  constructor(
+    readonly machine: Machine,
+    workloads: readonly Workload[],
+  ) {
+    this.residency = new Residency({ ...machine, guarantee: 0.5 });
+    this.tenants = workloads.map((workload) => ({
+      ...{ workload, bytes: 0, left: 0, pausesUntil: 0, state: 'out', done: 0, rounds: 0 },
+      ...{ usedAt: 0, waitsSince: undefined, longestWait: 0, enteredAt: 0, entries: 0 },
+      move: undefined,
+    }));
+    for (const { id, terms } of workloads) this.residency.put(id, terms, 0);
+  }
+
+  of(id: string): Played {
+    const found = this.tenants.find(({ workload }) => workload.id === id);
+    if (!found) throw new Error(`There is no tenant ${id}.`);
+    return found;
+  }
+
+  run(milliseconds: number): void {
+    const end = this.now + milliseconds;
+    while (this.now < end) {
+      this.#happen();
+      this.#pass(Math.min(end, this.#nextEvent()) - this.now);
+    }
+  }
+
+  /** Tenants whose work is on the GPU now. */
+  get computing(): Played[] {
+    return this.tenants.filter(({ state, left }) => state === 'resident' && left > 0);
+  }
+
+  #happen(): void {
+    for (const tenant of this.tenants) {
+      if (tenant.left === 0 && this.now >= tenant.pausesUntil) this.#beginRound(tenant);
+      if (tenant.move && this.now >= tenant.move.ends) this.#endMove(tenant, tenant.move);
+    }
+    if (this.now >= this.#look) this.#look = this.now + LOOK;
+    for (const tenant of this.tenants) this.#observe(tenant);
+    this.#decide();
+  }
+
+  #beginRound(tenant: Played): void {
+    const { workload } = tenant;
+    tenant.left = Math.max(1, workload.work());
+    if (tenant.state === 'resident') allocate(tenant);
+    else tenant.waitsSince = this.now;
+  }
+
+  #observe({ workload, bytes, left, usedAt, state }: Played): void {
+    const waits = state !== 'resident' && left > 0;
+    const used = state === 'resident' && left > 0 ? this.now : usedAt;
+    this.residency.observe(workload.id, { bytes, waits, usedAt: used, suspended: false }, this.now);
+  }
+
+  #decide(): void {
+    const { leave, enter, stuck, next } = this.residency.decide(this.now);
+    const leaving = leave === undefined ? undefined : this.of(leave);
+    const entering = enter === undefined ? undefined : this.of(enter);
+    this.check(leaving, entering);
+    if (leaving) {
+      this.#move(leaving, 'leaving', this.machine.drain?.() ?? 0);
+      if (leaving.left > 0) leaving.waitsSince = this.now;
+    }
+    if (entering) this.#move(entering, 'entering', 0);
+    this.stuck = stuck;
+    this.#next = next;
+  }
+
+  #move(tenant: Played, state: State, delay: number): void {
+    tenant.state = state;
+    const bytes = Math.max(0, tenant.bytes - (tenant.workload.remains ?? 0));
+    tenant.move = { bytes, began: this.now, ends: this.now + delay + bytes / RATE };
+  }
+
+  #endMove(tenant: Played, { bytes, began }: NonNullable<Played['move']>): void {
+    const { id, refusal, entryFails, remains = 0 } = tenant.workload;
+    const move = { bytes, duration: this.now - began };
+    tenant.move = undefined;
+    if (tenant.state === 'leaving') {
+      const why = refusal?.();
+      tenant.state = why ? 'resident' : 'out';
+      if (why) this.residency.refused(id, why, this.now);
+      else this.residency.left(id, move, Math.min(remains, tenant.bytes), this.now);
+    } else {
+      const fails = entryFails?.() === true;
+      tenant.state = fails ? 'out' : 'resident';
+      if (fails) this.residency.notEntered(id, this.now);
+      else this.#noteEntry(tenant, move);
+    }
+    if (tenant.state === 'resident') this.#endWait(tenant);
+  }
+
+  #noteEntry(tenant: Played, move: { bytes: number; duration: number }): void {
+    this.residency.entered(tenant.workload.id, move, this.now);
+    if (tenant.bytes === 0) allocate(tenant);
+    tenant.enteredAt = this.now;
+    tenant.entries++;
+  }
+
+  #endWait(tenant: Played): void {
+    if (tenant.waitsSince !== undefined)
+      tenant.longestWait = Math.max(tenant.longestWait, this.now - tenant.waitsSince);
+    tenant.waitsSince = undefined;
+  }
+
+  #nextEvent(): number {
+    const computing = this.computing;
+    const times = this.tenants.flatMap(({ move, left, pausesUntil }) => [
+      move?.ends ?? Number.POSITIVE_INFINITY,
+      left === 0 ? pausesUntil : Number.POSITIVE_INFINITY,
+    ]);
+    const ends = computing.map((tenant) => this.now + tenant.left / rate(tenant, computing));
+    return Math.max(this.now + 0.01, Math.min(this.#next, this.#look, ...times, ...ends));
+  }
+
+  #pass(milliseconds: number): void {
+    const computing = this.computing;
+    if (computing.length > 0) this.computed += milliseconds;
+    if (this.tenants.some(({ left }) => left > 0)) this.wanted += milliseconds;
+    this.now += milliseconds;
+    for (const tenant of computing) {
+      const done = Math.min(tenant.left, milliseconds * rate(tenant, computing));
+      tenant.done += done;
+      tenant.left = tenant.left - done < 0.01 ? 0 : tenant.left - done;
+      tenant.usedAt = this.now;
+      if (tenant.left > 0) continue;
+      tenant.rounds++;
+      tenant.pausesUntil = this.now + (tenant.workload.pause?.() ?? 0);
+    }
+  }
+}
+
+function allocate(tenant: Played): void {
+  tenant.bytes = tenant.workload.bytes?.() ?? tenant.workload.terms.quota;
+}
+
+/** Part of the GPU's time that a tenant gets beside others that compute, as from the arbiter. */
+function rate({ workload }: Played, computing: readonly Played[]): number {
+  const total = computing.reduce((sum, one) => sum + one.workload.terms.weight, 0);
+  return workload.terms.weight / total;
+}
