@@ -20,6 +20,7 @@ export const ANNOTATION = {
   gpuUuid: 'nvidia-virtual/gpu-uuid',
   placement: 'nvidia-virtual/placement',
   trace: 'nvidia-virtual/trace',
+  suspended: 'nvidia-virtual/suspended',
   assigned: 'nvidia-virtual/assigned',
 } as const;
 

@@ -74,6 +74,8 @@ const TABLE = {
   SHAPE_SETTLED:
     'The annotation {annotation} cannot change, because the pod was placed by it: ' +
     'create a new pod.',
+  SUSPENDED_VALUE:
+    'The annotation nvidia-virtual/suspended is "{value}", but must be true or false.',
   MEMORY_WITHOUT_SLOTS:
     'The annotation nvidia-virtual/memory asks for memory of a GPU, but no container that it ' +
     'applies to requests nvidia-virtual/gpu: add it to the limits of the container. ' +

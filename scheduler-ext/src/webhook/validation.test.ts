@@ -116,3 +116,24 @@ test('memory beside slots is not refused, whatever they hold', () => {
   const object = annotated({ 'nvidia-virtual/memory': '80Gi', 'nvidia-virtual/cores': '90' });
   expect(problems({ object }, SIZE)).toEqual([]);
 });
+
+const SUSPENDED = 'nvidia-virtual/suspended';
+const PLACED = { nodeName: 'node-1' };
+
+test.each<[string, string | undefined]>([
+  ['suspended', 'true'],
+  ['resumed', 'false'],
+  ['resumed by the removal of the annotation', undefined],
+])('a pod may be %s while it runs', (_, value) => {
+  const object = annotated(value === undefined ? {} : { [SUSPENDED]: value }, PLACED);
+  const oldObject = annotated({ [SUSPENDED]: value === 'true' ? 'false' : 'true' }, PLACED);
+  expect(problems({ operation: 'UPDATE', object, oldObject })).toEqual([]);
+});
+
+test('a pod is neither created nor changed with another value of suspended', () => {
+  const object = annotated({ [SUSPENDED]: 'yes' }, PLACED);
+  const said = ['The annotation nvidia-virtual/suspended is "yes", but must be true or false.'];
+  expect(problems({ object })).toEqual(said);
+  expect(problems({ operation: 'UPDATE', object, oldObject: annotated({}, PLACED) })).toEqual(said);
+  expect(problems({ operation: 'UPDATE', object, oldObject: object })).toEqual([]);
+});

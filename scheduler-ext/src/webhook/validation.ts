@@ -16,7 +16,10 @@ export interface Writers {
 
 /** The node on which the bearer of a service account's token runs. */
 const TOKEN_NODE = 'authentication.kubernetes.io/node-name';
-const { assigned: _, ...SHAPE } = ANNOTATION;
+const { assigned: _, suspended: __, ...SHAPE } = ANNOTATION;
+const SUSPENDED_VALUES = ['true', 'false', ''];
+/** Quoted characters of an invalid value. */
+const MAXIMUM_QUOTED = 100;
 
 /**
  * The problems of a request, one sentence each. Checks the request only, not the state of the
@@ -30,7 +33,16 @@ export function problemsOf(
   if (request.resource.resource === 'nodes') return inventoryProblems(request, writers);
   const problems = assignmentProblems(request, writers);
   const isPod = request.resource.resource === 'pods' && request.subResource !== 'binding';
-  return isPod ? [...problems, ...shapeProblems(request, slotSize)] : problems;
+  if (!isPod) return problems;
+  return [...problems, ...suspensionProblems(request), ...shapeProblems(request, slotSize)];
+}
+
+/** The only annotation that a user may change while the pod runs. */
+function suspensionProblems({ object, oldObject }: AdmissionRequest): string[] {
+  const value = object.metadata?.annotations?.[ANNOTATION.suspended] ?? '';
+  if (SUSPENDED_VALUES.includes(value) || !changed(ANNOTATION.suspended, object, oldObject))
+    return [];
+  return [sentence('SUSPENDED_VALUE', { value: value.slice(0, MAXIMUM_QUOTED) })];
 }
 
 function assignmentProblems(
