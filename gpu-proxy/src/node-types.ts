@@ -42,6 +42,8 @@ export interface AllocationRequest extends RequestedSpecification {
   /** Path of its socket, if outside its directory. */
   readonly socketPath?: string | undefined;
   readonly owner?: Owner | undefined;
+  /** The annotation of its pod suspends it from the beginning. */
+  readonly suspended?: boolean | undefined;
   /** The grant that becomes this allocation. */
   readonly grant?: BindableGrant | undefined;
 }
@@ -64,7 +66,7 @@ export interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   /** The memory of an allocation left the GPU, or came back. */
-  moved: [how: 'leaving' | 'entering', seconds: number];
+  moved: [how: 'leaving' | 'entering', seconds: number, allocation: AllocationSpecification];
   arbiterRestarted: [];
   mpsRestarted: [];
   /** Its sessions were killed, because the driver reports memory use above the quota. */

@@ -6,6 +6,7 @@ import type {
   DriverMemory,
   GpuRecord,
   NodeSnapshot,
+  Suspender,
   TimeUse,
 } from '@nvidia-virtual/ledger';
 import { checkRequest, DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
@@ -110,7 +111,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       created: (specification) => this.#processes.allocationCreated(specification),
       changed: () => this.emit('changed'),
       removed: (id) => this.#processes.allocationRemoved(id),
-      moved: (how, seconds) => this.emit('moved', how, seconds),
+      moved: (...move) => this.emit('moved', ...move),
       unbound: (id, socket) => this.emit('unbound', id, socket),
     });
     const { arbitrated, cacheLimit, cacheEveryMs } = options;
@@ -188,13 +189,16 @@ export class GpuNode extends EventEmitter<NodeEvents> {
    * Takes GPU time and memory from its sessions.
    * @throws ProxyError nothing has changed then, except after MEMORY_NOT_BACK: it is suspended
    */
-  suspend(allocation: Allocation): Promise<void> {
-    return this.#registry.suspend(allocation);
+  suspend(allocation: Allocation, by: Suspender = 'node'): Promise<void> {
+    return this.#registry.suspend(allocation, by);
   }
 
-  /** Gives both back to its sessions. @throws ProxyError MEMORY_NOT_BACK; it stays suspended */
-  resume(allocation: Allocation): Promise<void> {
-    return this.#registry.resume(allocation);
+  /**
+   * Gives both back to its sessions, if nobody else suspends it.
+   * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
+   */
+  resume(allocation: Allocation, by: Suspender = 'node'): Promise<void> {
+    return this.#registry.resume(allocation, by);
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -219,6 +223,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       time: this.timeOf(allocation),
       state: allocation.state,
       outBytes: allocation.outBytes,
+      suspensionRefused: allocation.suspensionRefused,
       sessions: allocation.sessions.map((live) => ({ record: live.session.record, use: live.use })),
     }));
     return { node: this.name, gpus: this.gpus, allocations };
@@ -337,6 +342,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       uid: this.#userFor(requested.mode, request.uid),
       createdAt: new Date().toISOString(),
       draining: false,
+      ...(request.suspended && { suspended: true, suspendedBy: ['pod'] }),
       owner: request.owner,
       slots: request.grant?.slots,
     };

@@ -59,6 +59,9 @@ export type Latency = 'low';
 /** `summary`: programs write a table of calls and GPU work to standard error when they exit. */
 export type TraceMode = 'summary';
 
+/** `node`: an administrator, by `gpu-proxy suspend`; `pod`: the annotation of its pod. */
+export type Suspender = 'node' | 'pod';
+
 /** Content of allocation.json. */
 export interface AllocationSpecification {
   readonly version: 1;
@@ -88,6 +91,8 @@ export interface AllocationSpecification {
   readonly draining: boolean;
   /** Its sessions have no GPU time, and new ones wait. Undefined: it is not suspended. */
   readonly suspended?: boolean | undefined;
+  /** Who suspended it; it is resumed when all of them have resumed it. Undefined: nobody. */
+  readonly suspendedBy?: readonly Suspender[] | undefined;
   /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
   /** The kubelet's device ids. Undefined: not granted by the kubelet. */
@@ -167,6 +172,8 @@ export interface NodeSnapshot {
     readonly state?: MemoryState | undefined;
     /** The part of the used memory that is in host memory. Undefined: as above. */
     readonly outBytes?: number | undefined;
+    /** Why the annotation of its pod is not followed yet, as a sentence. Undefined: it is. */
+    readonly suspensionRefused?: string | undefined;
     readonly sessions: readonly { readonly record: SessionRecord; readonly use: SessionUse }[];
   }[];
 }

@@ -181,13 +181,17 @@ const TABLE = {
   WORK_STILL_RUNNING: [
     125,
     'Allocation {id} is not suspended, because process {pid} ({program}) cannot stop now: ' +
-      '{reason}. Nothing has changed. Try again, or end it with `gpu-proxy delete {id} --force`.',
+      '{reason}. Nothing has changed. End the process, or try again later.',
+  ],
+  SUSPENDED_BY_POD: [
+    125,
+    'Allocation {id} stays suspended, because its pod has the annotation ' +
+      'nvidia-virtual/suspended. Remove it: `kubectl gpu-usage resume {pod} -n {namespace}`.',
   ],
   MEMORY_STAYS: [
     125,
     'Allocation {id} is not suspended, because the GPU memory of process {pid} ({program}) ' +
-      'cannot leave: {reason}. Nothing has changed. Try again, or end it with ' +
-      '`gpu-proxy delete {id} --force`.',
+      'cannot leave: {reason}. Nothing has changed. End the process, or try again later.',
   ],
   HOST_MEMORY_NOT_LEFT: [
     125,

@@ -14,6 +14,7 @@ import type { AdminCalls, NodeUseMessage } from '@nvidia-virtual/node-state/admi
 import { ERROR_TRAILER, loadAdminService } from '@nvidia-virtual/node-state/admin/service';
 import { type ErrorCode, ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { checkSocketPath } from '@nvidia-virtual/service/socket';
+import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';
 import {
   allocationMessage,
@@ -44,6 +45,7 @@ const STATUS: Partial<Record<ErrorCode, status>> = {
   HOST_MEMORY_LOW: status.RESOURCE_EXHAUSTED,
   ARENA_NOT_MADE: status.RESOURCE_EXHAUSTED,
   MEMORY_NOT_BACK: status.RESOURCE_EXHAUSTED,
+  SUSPENDED_BY_POD: status.FAILED_PRECONDITION,
   ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
 };
 
@@ -130,6 +132,7 @@ function unaryCalls(node: GpuNode, granted: Granted) {
     resumeAllocation: async ({ id }) => {
       const allocation = node.find(id);
       await node.resume(allocation);
+      if (allocation.specification.suspended) throw stillSuspended(allocation);
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {
@@ -143,6 +146,11 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       unary(handle as (request: unknown) => unknown),
     ]),
   );
+}
+
+function stillSuspended({ specification: { id, owner } }: Allocation): ProxyError {
+  const { namespace = '', pod = '' } = owner ?? {};
+  return new ProxyError('SUSPENDED_BY_POD', { id, namespace, pod });
 }
 
 function unary(handle: (request: unknown) => unknown): handleUnaryCall<unknown, unknown> {

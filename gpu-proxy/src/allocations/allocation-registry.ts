@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, Suspender } from '@nvidia-virtual/ledger';
 import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { readReserved } from '@nvidia-virtual/node-state/specification';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
@@ -20,7 +20,7 @@ interface RegistryOptions {
   changed(): void;
   removed(id: string): void;
   /** The memory of an allocation left the GPU, or came back. */
-  moved(how: 'leaving' | 'entering', seconds: number): void;
+  moved(how: 'leaving' | 'entering', seconds: number, allocation: AllocationSpecification): void;
   /** An allocation became a grant again. */
   unbound(id: string, socket: ClientSocket): void;
 }
@@ -151,13 +151,16 @@ export class AllocationRegistry {
   }
 
   /** Takes GPU time and memory from its sessions. @throws ProxyError */
-  suspend(allocation: Allocation): Promise<void> {
-    return this.#move(allocation, 'leaving', () => allocation.suspend());
+  suspend(allocation: Allocation, by: Suspender): Promise<void> {
+    return this.#move(allocation, 'leaving', () => allocation.suspend(by));
   }
 
-  /** Gives both back to its sessions. @throws ProxyError MEMORY_NOT_BACK; it stays suspended */
-  resume(allocation: Allocation): Promise<void> {
-    return this.#move(allocation, 'entering', () => allocation.unsuspend());
+  /**
+   * Gives both back to its sessions, if nobody else suspends it.
+   * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
+   */
+  resume(allocation: Allocation, by: Suspender): Promise<void> {
+    return this.#move(allocation, 'entering', () => allocation.unsuspend(by));
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -210,7 +213,7 @@ export class AllocationRegistry {
       { ...named(allocation), sessions, bytes: Math.max(before, outBytes), seconds },
       how === 'leaving' ? 'allocation is suspended' : 'allocation is resumed',
     );
-    this.#options.moved(how, seconds);
+    this.#options.moved(how, seconds, allocation.specification);
   }
 
   #leaveAlone(id: string, error: Error): void {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { AllocationSpecification, MemoryState } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, MemoryState, Suspender } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
@@ -26,6 +26,8 @@ export class Allocation {
   readonly #queue: ConnectionQueue;
   readonly #refusals: RefusalLog;
   readonly #suspension: Suspension;
+  /** Why the annotation of its pod is not followed yet, as a sentence; undefined: it is. */
+  suspensionRefused: string | undefined;
   #socket: ClientSocket;
   readonly #idle: (() => void)[] = [];
 
@@ -196,18 +198,19 @@ export class Allocation {
 
   /**
    * Takes GPU time and memory from its sessions, also after a restart; see Suspension.
-   * @returns whether it was not suspended. @throws ProxyError
+   * @returns false if it was suspended. @throws ProxyError
    */
-  suspend(): Promise<boolean> {
-    return this.#suspension.suspend();
+  suspend(by: Suspender): Promise<boolean> {
+    return this.#suspension.suspend(by);
   }
 
   /**
    * Gives both back.
-   * @returns whether it was suspended. @throws ProxyError MEMORY_NOT_BACK; it stays suspended
+   * @returns false if it was not suspended, or if another one suspends it too
+   * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
    */
-  unsuspend(): Promise<boolean> {
-    return this.#suspension.resume();
+  unsuspend(by: Suspender): Promise<boolean> {
+    return this.#suspension.resume(by);
   }
 
   /** Accepts no more connections and drops queued ones. Sessions continue. */

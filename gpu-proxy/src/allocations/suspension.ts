@@ -1,4 +1,4 @@
-import type { MemoryState } from '@nvidia-virtual/ledger';
+import type { MemoryState, Suspender } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Logger } from 'pino';
@@ -67,34 +67,40 @@ export class Suspension {
   }
 
   /**
-   * @returns false if it was suspended: nothing is done
+   * @returns false if it was suspended; then this one suspends it too
    * @throws ProxyError every session goes on unchanged; after MEMORY_NOT_BACK it is suspended
    */
-  suspend(): Promise<boolean> {
+  suspend(by: Suspender): Promise<boolean> {
     return this.#next(async () => {
-      if (this.#suspended) return false;
+      if (this.#suspended) {
+        this.#save([...this.#others(by), by]);
+        return false;
+      }
       this.#suspending = true;
       try {
         const leaving = await this.#suspendAll();
         await this.#leaveAll(leaving);
-        this.#save(true);
+        this.#save([by]);
         return true;
       } finally {
         this.#suspending = false;
-        if (!this.#suspended) await this.#resumeAll();
+        if (!this.#suspended) await this.#resumeAll([by]);
       }
     });
   }
 
   /**
-   * @returns false if it was not suspended: nothing is done
+   * @returns false if it was not suspended, or if another one suspends it too
    * @throws ProxyError MEMORY_NOT_BACK: it stays suspended
    */
-  resume(): Promise<boolean> {
+  resume(by: Suspender): Promise<boolean> {
     return this.#next(async () => {
       if (!this.#suspended) return false;
-      this.#save(false);
-      await this.#resumeAll();
+      const others = this.#others(by);
+      const before = this.#suspendedBy;
+      this.#save(others, others.length > 0);
+      if (others.length > 0) return false;
+      await this.#resumeAll(before);
       return true;
     });
   }
@@ -104,7 +110,7 @@ export class Suspension {
     const sessions = this.#options.sessions();
     if (this.#suspended) for (const session of sessions) void this.#suspendLate(session);
     else if (sessions.some(({ arena }) => arena.mayBeOut))
-      this.#next(() => this.#resumeAll()).catch((error) =>
+      this.#next(() => this.#resumeAll([])).catch((error) =>
         this.#options.logger.error((error as Error).message),
       );
     else for (const session of sessions) session.tell('resume');
@@ -128,16 +134,28 @@ export class Suspension {
     return this.#options.directory.specification.suspended === true;
   }
 
+  get #suspendedBy(): readonly Suspender[] {
+    return this.#options.directory.specification.suspendedBy ?? [];
+  }
+
+  #others(by: Suspender): Suspender[] {
+    return this.#suspendedBy.filter((one) => one !== by);
+  }
+
   #next<T>(request: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(request);
     this.#turn = turn.catch(() => {});
     return turn;
   }
 
-  #save(suspended: boolean): void {
+  #save(by: readonly Suspender[], suspended = true): void {
     const { directory } = this.#options;
     if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: this.#id });
-    directory.save({ ...directory.specification, suspended: suspended || undefined });
+    directory.save({
+      ...directory.specification,
+      suspended: suspended || undefined,
+      suspendedBy: by.length > 0 ? by : undefined,
+    });
   }
 
   /**
@@ -201,9 +219,10 @@ export class Suspension {
   /**
    * The session with most memory first: if there is no room for it on the GPU, no other one has
    * begun to go on. A session that is refused stays suspended, so all others are suspended again.
+   * @param by who suspends it then
    * @throws ProxyError MEMORY_NOT_BACK
    */
-  async #resumeAll(): Promise<void> {
+  async #resumeAll(by: readonly Suspender[]): Promise<void> {
     this.#resuming = true;
     try {
       const [begun, others] = this.#sessions();
@@ -215,7 +234,7 @@ export class Suspension {
         begun.filter((live) => !out.includes(live)).map((live) => this.#resumeOne(live)),
       );
     } catch (error) {
-      this.#save(true);
+      this.#save(by);
       for (const live of this.#options.sessions()) void this.#suspendLate(live);
       throw error;
     } finally {

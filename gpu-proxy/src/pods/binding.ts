@@ -1,5 +1,6 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
+import { asksToSuspend } from '@nvidia-virtual/kube-common/suspended';
 import type { AllocationSpecification, GpuRecord, Owner } from '@nvidia-virtual/ledger';
 import { type ErrorCode, ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
@@ -17,6 +18,7 @@ import { type Holders, holdersOf, isHolder, type PodResources } from './pod-reso
 import { endsBefore, type RetryOptions, retryUntil } from './retry.js';
 import { asRefusal } from './served-grant.js';
 import { type SlotSettings, type SlotSize, slotsOf, slotsTaken } from './slots.js';
+import { suspensionEvent } from './suspension-event.js';
 import { findTenant } from './tenant.js';
 
 interface BindingOptions {
@@ -111,9 +113,9 @@ export class Binding {
     grant: BindableGrant,
     request: GrantRequest,
     owner: Owner,
-    { pid }: Peer,
+    { pid, podUid }: Peer,
   ): Promise<Allocation> {
-    const { node, logger } = this.#options;
+    const { node, pods, events, logger } = this.#options;
     const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
     if (bound)
       throw new ProxyError('PEER_OTHER_POD', {
@@ -123,6 +125,7 @@ export class Binding {
         owner: bound.container,
       });
     const shape = place(request, this.#view(grant));
+    const pod = pods.find(podUid);
     const allocation = await node.create({
       name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
       ...shape,
@@ -130,8 +133,11 @@ export class Binding {
       mode: request.mode,
       latency: request.latency,
       trace: request.trace,
+      suspended: pod && asksToSuspend(pod),
       ...{ owner, grant },
     });
+    const { suspendedBy } = allocation.specification;
+    if (suspendedBy) events.note(targetOf(pod as V1Pod), ...suspensionEvent(owner, suspendedBy));
     logger.info(
       { allocation: grant.id, owner, gpus: shape.gpus, slots: grant.slots },
       'grant bound to its pod',

@@ -14,7 +14,11 @@ export type EventReason =
   | 'GpuMemoryBeyondQuota'
   | 'GpuLimitReached'
   | 'GpuWorkerDied'
-  | 'GpuXid';
+  | 'GpuXid'
+  | 'GpuSuspended'
+  | 'GpuResumed'
+  | 'GpuNotSuspended'
+  | 'GpuNotResumed';
 
 interface EventTarget {
   /** @default Pod */
@@ -25,6 +29,7 @@ interface EventTarget {
 }
 
 interface Told {
+  readonly type: 'Normal' | 'Warning';
   readonly reason: EventReason;
   /** Name of the Event object. */
   readonly name: string;
@@ -43,6 +48,8 @@ interface Told {
   failing?: number;
 }
 
+type Content = Pick<Told, 'type' | 'reason' | 'sentence'>;
+
 /** Rate limit on writes of the same Event. */
 const AGAIN_MS = 60_000;
 /** Limit on different Events of a target within that time. Further ones are dropped. */
@@ -51,8 +58,8 @@ const FORGET_MS = 60 * 60_000;
 const LONGEST_MESSAGE = 1024;
 
 /**
- * Reports errors to a pod's user as Events of the pod, and Xids as Events of the node. While the
- * API server is unavailable, writes are retried for an hour.
+ * Tells a pod's user of errors and suspensions by Events of the pod, and of Xids by Events of the
+ * node. While the API server is unavailable, writes are retried for an hour.
  */
 export class PodEvents {
   readonly #api: ApiServer;
@@ -73,13 +80,22 @@ export class PodEvents {
    * and increments the count.
    */
   warn(pod: EventTarget, reason: EventReason, sentence: string, subject = sentence): void {
+    this.#add(pod, { type: 'Warning', reason, sentence }, subject);
+  }
+
+  /** For what is no error. */
+  note(pod: EventTarget, reason: EventReason, sentence: string): void {
+    this.#add(pod, { type: 'Normal', reason, sentence }, sentence);
+  }
+
+  #add(pod: EventTarget, content: Content, subject: string): void {
+    const { reason, sentence } = content;
     const now = Date.now();
     const key = `${pod.uid} ${reason} ${subject}`;
     this.#forget(now);
     const told = this.#told.get(key);
     if (told) this.#repeat(pod, told, sentence);
-    else if (this.#recentOf(pod, now) < MOST_OF_A_TARGET)
-      this.#tell(pod, reason, sentence, key, now);
+    else if (this.#recentOf(pod, now) < MOST_OF_A_TARGET) this.#tell(pod, content, key, now);
   }
 
   #recentOf({ uid }: EventTarget, now: number): number {
@@ -88,13 +104,12 @@ export class PodEvents {
     ).length;
   }
 
-  #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): void {
+  #tell(pod: EventTarget, content: Content, key: string, at: number): void {
     const name = `${pod.name.slice(0, 200)}.gpu-${randomBytes(8).toString('hex')}`;
     const time = new Date(at);
     const told: Told = {
-      reason,
+      ...content,
       name,
-      sentence,
       count: 1,
       at,
       first: time,
@@ -145,7 +160,7 @@ export class PodEvents {
    */
   #put(
     { kind, namespace, name: target, uid }: EventTarget,
-    { reason, name, sentence, count, first, last }: Told,
+    { type, reason, name, sentence, count, first, last }: Told,
   ): Promise<unknown> {
     const body: CoreV1Event = {
       metadata: { name, namespace },
@@ -153,7 +168,7 @@ export class PodEvents {
         ...{ apiVersion: 'v1', kind: kind ?? 'Pod', name: target, uid },
         ...(kind === undefined && { namespace }),
       },
-      ...{ type: 'Warning', reason, message: sentence.slice(0, LONGEST_MESSAGE) },
+      ...{ type, reason, message: sentence.slice(0, LONGEST_MESSAGE) },
       source: { component: 'nvidia-virtual', host: this.#node },
       ...{ count, firstTimestamp: first, lastTimestamp: last },
     };

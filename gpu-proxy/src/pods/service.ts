@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, Owner } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { GpuHealth } from '../gpus/health.js';
@@ -20,6 +20,8 @@ import { PodResources } from './pod-resources.js';
 import { Release } from './release.js';
 import type { ServedGrant } from './served-grant.js';
 import type { SlotSize } from './slots.js';
+import { suspensionEvent } from './suspension-event.js';
+import { Suspensions } from './suspensions.js';
 import { containerNamed } from './tenant.js';
 
 interface KubernetesOptions {
@@ -46,6 +48,7 @@ export class KubernetesNode {
   #grants: Grants | undefined;
   #release: Release | undefined;
   #imageCheck: ImageCheck | undefined;
+  #suspensions: Suspensions | undefined;
 
   /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
   constructor(options: KubernetesOptions) {
@@ -60,6 +63,7 @@ export class KubernetesNode {
   /** Reports errors of the node to pods. Called before takeover, so earlier errors are included. */
   observe(node: GpuNode): void {
     node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
+    node.on('moved', (_how, _seconds, allocation) => this.#noteMove(allocation));
     node.on('xid', (report) => this.#noteXid(report));
   }
 
@@ -82,6 +86,7 @@ export class KubernetesNode {
     const grants = this.#grants;
     this.#release = new Release({ node, grants, pods, podResources, logger });
     this.#imageCheck = new ImageCheck({ node, grants, pods, events, installation, logger });
+    this.#suspensions = new Suspensions({ node, pods, events, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
     pods.start();
   }
@@ -120,9 +125,13 @@ export class KubernetesNode {
     }
   }
 
+  #noteMove({ owner, suspendedBy }: AllocationSpecification): void {
+    if (owner) this.events.note(targetOfOwner(owner), ...suspensionEvent(owner, suspendedBy));
+  }
+
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
     if (!owner) return;
-    const pod = { namespace: owner.namespace, name: owner.pod, uid: owner.podUid };
+    const pod = targetOfOwner(owner);
     const reason = eventReason(error.code);
     // Programs at a limit, or in a retry loop, cause it repeatedly with different figures.
     const repeated =
@@ -157,11 +166,16 @@ export class KubernetesNode {
     this.health.end();
     this.#release?.end();
     this.#imageCheck?.end();
+    this.#suspensions?.end();
     this.#grants?.leave();
     this.pods.stop();
     this.#podResources.close();
     this.#api.close();
   }
+}
+
+function targetOfOwner({ namespace, pod: name, podUid: uid }: Owner) {
+  return { namespace, name, uid };
 }
 
 const CONSEQUENCES = {

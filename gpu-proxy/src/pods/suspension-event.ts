@@ -1,0 +1,16 @@
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { Owner, Suspender } from '@nvidia-virtual/ledger';
+import type { EventReason } from './pod-events.js';
+
+/** What a pod's user is told when a container is suspended, or resumed. */
+export function suspensionEvent(
+  { namespace, pod, container }: Owner,
+  by: readonly Suspender[] = [],
+): [reason: EventReason, sentence: string] {
+  if (by.length === 0) return ['GpuResumed', `Container ${container} has its GPU again.`];
+  const who = by.includes('pod')
+    ? `${ANNOTATION.suspended}. \`kubectl gpu-usage resume ${pod} -n ${namespace}\` removes it`
+    : 'an administrator of the node, who can resume it';
+  const sentence = `The CUDA calls of container ${container} wait: it is suspended by ${who}.`;
+  return ['GpuSuspended', sentence];
+}

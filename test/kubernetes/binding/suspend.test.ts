@@ -1,0 +1,200 @@
+import { afterEach, expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
+import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
+
+const SUSPENDED = 'nvidia-virtual/suspended';
+/** Its work on the GPU ends when it reads a line. */
+const STUBBORN = `
+start()
+block = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: sys.stdin.readline())
+must("cuLaunchHostFunc", None, block, None)
+say("busy")
+must("cuCtxSynchronize")
+say("then", alloc(MiB))
+sys.stdin.readline()`;
+
+let scene: BindingScene;
+let admin: AdminClient | undefined;
+
+bindingSuite('suspend', (made) => {
+  scene = made;
+});
+afterEach(() => {
+  admin?.close();
+  admin = undefined;
+});
+
+/** As `kubectl annotate` does. */
+async function annotate({ metadata }: V1Pod, value: string | undefined): Promise<void> {
+  const name = metadata?.name as string;
+  const now = await scene.api.readNamespacedPod({ name, namespace: 'default' });
+  const { [SUSPENDED]: _, ...others } = now.metadata?.annotations ?? {};
+  const annotations = value === undefined ? others : { ...others, [SUSPENDED]: value };
+  const body = { ...now, metadata: { ...now.metadata, annotations } };
+  await scene.api.replaceNamespacedPod({ name, namespace: 'default', body });
+}
+
+async function untilSuspended(id: string, suspended = true): Promise<void> {
+  await eventually(async () =>
+    expect((await scene.allocations()).find((one) => one.id === id)).toMatchObject({ suspended }),
+  );
+}
+
+async function reasons(pod: string): Promise<string[]> {
+  return (await scene.events(pod)).map(([reason]) => reason).sort();
+}
+
+async function asAdministrator(call: 'suspendAllocation' | 'resumeAllocation', id: string) {
+  admin ??= await AdminClient.connect(scene.state);
+  return admin.call(call, { id });
+}
+
+test('the annotation of a pod suspends it, and the pod has events that say so', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('one', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(id);
+  program.process.stdin.write('\n');
+  await eventually(async () =>
+    expect(await scene.events('one')).toEqual([
+      [
+        'GpuSuspended',
+        'The CUDA calls of container main wait: it is suspended by nvidia-virtual/suspended. ' +
+          '`kubectl gpu-usage resume one -n default` removes it.',
+      ],
+    ]),
+  );
+  expect(program.stdout).not.toContain('then');
+  await annotate(pod, 'false');
+  expect(await program.finish()).toContain('then 0\n');
+  await eventually(async () =>
+    expect(await reasons('one')).toEqual(['GpuResumed', 'GpuSuspended']),
+  );
+});
+
+test('a pod that is created with the annotation waits in cuInit', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('two', ['a'], {
+    annotations: { [SUSPENDED]: 'true' },
+  });
+  const program = scene.run(pod, socket, ASKING);
+  await untilSuspended(id);
+  expect(scene.specification(id)).toMatchObject({ suspendedBy: ['pod'] });
+  expect(program.stdout).toBe('');
+  await eventually(async () => expect(await reasons('two')).toEqual(['GpuSuspended']));
+  await annotate(pod, undefined);
+  expect(await program.finish()).toBe('init 0\n');
+});
+
+test('a refusal is an event, and the suspension is tried until the work ends', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('three', ['a']);
+  const program = scene.run(pod, socket, STUBBORN);
+  await program.printed('busy');
+  await annotate(pod, 'true');
+  await eventually(async () =>
+    expect(await scene.events('three')).toEqual([
+      [
+        'GpuNotSuspended',
+        expect.stringMatching(
+          /cannot stop now: one of its calls does not end.* The node tries again as long as/,
+        ),
+      ],
+    ]),
+  );
+  program.process.stdin.write('\n');
+  await untilSuspended(id);
+  await annotate(pod, undefined);
+  await untilSuspended(id, false);
+  expect(await program.finish()).toContain('then 0');
+});
+
+test('a refused suspension ends with the annotation', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('four', ['a']);
+  const program = scene.run(pod, socket, STUBBORN);
+  await program.printed('busy');
+  await annotate(pod, 'true');
+  await eventually(async () => expect(await reasons('four')).toEqual(['GpuNotSuspended']));
+  await annotate(pod, undefined);
+  expect(await program.finish()).toContain('then 0');
+  await untilSuspended(id, false);
+});
+
+test('annotations that changed while gpu-proxy was away are followed', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('away', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await scene.kill();
+  await annotate(pod, 'true');
+  await scene.serve();
+  await untilSuspended(id);
+  program.process.stdin.write('\n');
+  await scene.kill();
+  await scene.serve();
+  await untilSuspended(id);
+  expect(program.stdout).not.toContain('then');
+  await scene.kill();
+  await annotate(pod, undefined);
+  await scene.serve();
+  expect(await program.finish()).toContain('then 0\n');
+});
+
+test('a pod stays suspended after a reboot, until its containers have started again', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('reboot', ['a'], {
+    annotations: { [SUSPENDED]: 'true' },
+  });
+  const program = scene.run(pod, socket, ASKING);
+  await untilSuspended(id);
+  program.process.kill('SIGKILL');
+  await scene.kill();
+  scene.pretendReboot();
+  await scene.serve();
+  const next = scene.run(pod, socket, ASKING);
+  await eventually(() => expect(scene.proxy.stdout).toContain('allocation found again'));
+  await untilSuspended(id);
+  expect(next.stdout).toBe('');
+  await annotate(pod, 'false');
+  expect(await next.finish()).toBe('init 0\n');
+});
+
+test('a pod that its user and an administrator suspended needs both to go on', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('five', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await asAdministrator('suspendAllocation', id);
+  await annotate(pod, 'true');
+  await eventually(() =>
+    expect(scene.specification(id)).toMatchObject({ suspendedBy: ['node', 'pod'] }),
+  );
+  await expect(asAdministrator('resumeAllocation', id)).rejects.toThrow(
+    'its pod has the annotation nvidia-virtual/suspended',
+  );
+  await asAdministrator('suspendAllocation', id);
+  await annotate(pod, undefined);
+  await eventually(() => expect(scene.specification(id)).toMatchObject({ suspendedBy: ['node'] }));
+  expect(await scene.allocations()).toMatchObject([{ suspended: true }]);
+  await asAdministrator('resumeAllocation', id);
+  expect(await program.finish()).toContain('then 0\n');
+});
+
+test('a suspended pod that is deleted leaves nothing', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('six', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(id);
+  program.process.stdin.write('\n');
+  program.process.kill('SIGKILL'); // as the kubelet does after the grace period
+  await scene.deletePod('six');
+  scene.kubelet.take('six', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
