@@ -1,4 +1,4 @@
-import type { Latency, Policy, SharingMode } from '@nvidia-virtual/ledger';
+import type { Latency, Policy, SharingMode, Suspender } from '@nvidia-virtual/ledger';
 
 export const GROUP = 'usage.nvidia-virtual.io';
 export const VERSION = 'v1alpha1';
@@ -9,10 +9,18 @@ export const API_VERSION = `${GROUP}/${VERSION}`;
  * - Starting: it has a node, but its container does not run yet.
  * - Idle: it runs, and no process in it uses the GPU.
  * - Active: a process in it uses the GPU.
+ * - Suspended: its programs wait until it is resumed.
  * - Unknown: it runs, but its node reports no usage.
  * - Ending: it is being deleted.
  */
-export type PodState = 'Waiting' | 'Starting' | 'Idle' | 'Active' | 'Unknown' | 'Ending';
+export type PodState =
+  | 'Waiting'
+  | 'Starting'
+  | 'Idle'
+  | 'Active'
+  | 'Suspended'
+  | 'Unknown'
+  | 'Ending';
 
 interface Metadata {
   readonly name: string;
@@ -75,6 +83,8 @@ export interface ContainerUsage {
   readonly sessions?: number;
   /** Faults of these processes. */
   readonly faults?: number;
+  /** Who suspended it. Missing: it is not suspended. */
+  readonly suspendedBy?: readonly Suspender[];
 }
 
 export interface PodGpuUsage extends UsageObject {

@@ -28,7 +28,7 @@ const COMMON = {
     type: 'object',
     description: 'Name, namespace, labels and creation time of the pod or node.',
   } as Schema,
-  message: text('Why the pod waits, or why figures are missing.'),
+  message: text('Why the pod waits, cannot be suspended, or has no figures.'),
   timestamp: text('Time of the report of the node. Missing: no report.'),
   windowSeconds: whole('Length of the window for used time, in seconds. It ends at the timestamp.'),
 };
@@ -67,6 +67,10 @@ const CONTAINER = object('One container that requests slots.', {
   time: TIME,
   sessions: whole('Processes that use the GPU.'),
   faults: whole('Faults of these processes.'),
+  suspendedBy: list(
+    'Who suspended it, and must resume it. Missing: it is not suspended.',
+    text('pod: the annotation nvidia-virtual/suspended; node: an administrator of the node.'),
+  ),
 });
 
 const SLOTS = object('Slots.', {
@@ -101,7 +105,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
   PodGpuUsage: object('GPU resources granted to a pod, and their usage.', {
     ...COMMON,
     podUid: text('UID of the pod.'),
-    state: text('Waiting, Starting, Idle, Active, Unknown or Ending.'),
+    state: text('Waiting, Starting, Idle, Active, Suspended, Unknown or Ending.'),
     node: text('Node of the pod.'),
     slots: whole('Slots held by the pod.'),
     containers: list('Containers that request slots.', CONTAINER),

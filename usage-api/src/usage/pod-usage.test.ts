@@ -198,6 +198,56 @@ test('a pod has a message if its node is silent or its annotations are invalid',
   ]);
 });
 
+describe('a pod whose node reports', () => {
+  const held = (...parts: Partial<NodeSnapshot['allocations'][number]['specification']>[]) =>
+    parts.map((specification, index) => {
+      const [one] = snapshot({ allocations: 1, sessions: 1 }).allocations;
+      const owner = { namespace: 'a', pod: 'p', podUid: 'u', container: `c${index}` };
+      return { ...one, specification: { ...one?.specification, owner, ...specification } };
+    });
+  const shown = (shape: Shape, allocations: readonly object[]) => {
+    const containers = ['c0', 'c1'].map((name) => ({
+      name,
+      resources: { limits: { 'nvidia-virtual/gpu': '1' } },
+    }));
+    const pod = gpuPod({ node: 'n', status: RUNNING, spec: { containers }, ...shape });
+    return podUsage(pod, {
+      gpuRequest: readGpuRequest(pod),
+      figures: { gpus: [], at: 0, allocations: allocations as never },
+      inventory: undefined,
+      trouble: undefined,
+    });
+  };
+  const asked = { annotations: { 'nvidia-virtual/suspended': 'true' } };
+  const byPod = { suspended: true, suspendedBy: ['pod'] as const };
+
+  test('that all its allocations are suspended is Suspended', () => {
+    const pod = shown(asked, held(byPod, byPod));
+    expect([pod.state, pod.message]).toEqual(['Suspended', undefined]);
+    expect(pod.containers.map(({ suspendedBy }) => suspendedBy)).toEqual([['pod'], ['pod']]);
+  });
+
+  test('that some of them are not is Active, with the sentence of the node', () => {
+    const [first, second] = held(byPod, {});
+    const refused = { ...second, suspensionRefused: 'It cannot stop now.' };
+    const pod = shown(asked, [first as object, refused]);
+    expect([pod.state, pod.message]).toEqual(['Active', 'It cannot stop now.']);
+  });
+
+  test('no allocation is Suspended if it asks for that', () => {
+    expect(shown(asked, []).state).toBe('Suspended');
+    expect(shown({}, []).state).toBe('Idle');
+  });
+
+  test('that an administrator suspended it has a message', () => {
+    const pod = shown({}, held({ suspended: true, suspendedBy: ['node'] }));
+    expect([pod.state, pod.message]).toEqual([
+      'Suspended',
+      'An administrator of node n suspended the pod, and can resume it.',
+    ]);
+  });
+});
+
 test('keepPod() drops pods that request no slots or have ended', () => {
   const spec = {
     containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }],

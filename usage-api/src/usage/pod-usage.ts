@@ -1,5 +1,6 @@
 import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
+import { asksToSuspend } from '@nvidia-virtual/kube-common/suspended';
 import { usedTime } from '@nvidia-virtual/ledger';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import type { NodeFigures } from './figures.js';
@@ -27,8 +28,9 @@ export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
   const usages = containers.map((request) =>
     containerUsage(request, allocations.get(request.container), pod, context),
   );
-  const state = stateOf(pod, context, usages);
-  const message = messageOf(pod, state, context);
+  const held = [...allocations.values()].filter((allocation) => allocation !== undefined);
+  const state = stateOf(pod, context, held);
+  const message = messageOf(pod, state, context, held);
   const node = pod.spec?.nodeName;
   return {
     apiVersion: API_VERSION,
@@ -93,6 +95,7 @@ function granted(
     },
     sessions: sessions.length,
     faults: sum(({ faults }) => faults),
+    ...(specification.suspendedBy && { suspendedBy: specification.suspendedBy }),
   };
 }
 
@@ -131,19 +134,36 @@ function least(...values: (number | undefined)[]): number | undefined {
 function stateOf(
   pod: GpuPod,
   { figures }: PodContext,
-  containers: readonly ContainerUsage[],
+  allocations: readonly Allocation[],
 ): PodState {
   if (pod.metadata?.deletionTimestamp) return 'Ending';
   if (!pod.spec?.nodeName) return 'Waiting';
-  if (containers.some(({ sessions = 0 }) => sessions > 0)) return 'Active';
+  if (isSuspended(pod, figures, allocations)) return 'Suspended';
+  if (allocations.some(({ sessions }) => sessions.length > 0)) return 'Active';
   if (whyStarting(pod) !== undefined) return 'Starting';
   return figures ? 'Idle' : 'Unknown';
+}
+
+/** A container that has not used its GPU yet has no allocation: its first call will wait. */
+function isSuspended(
+  pod: GpuPod,
+  figures: NodeFigures | undefined,
+  allocations: readonly Allocation[],
+): boolean {
+  if (allocations.length > 0)
+    return allocations.every(({ specification: { suspended } }) => suspended);
+  return figures !== undefined && whyStarting(pod) === undefined && asksToSuspend(pod);
+}
+
+function isSuspendedByNode({ specification: { suspendedBy = [] } }: Allocation): boolean {
+  return suspendedBy.includes('node');
 }
 
 function messageOf(
   pod: GpuPod,
   state: PodState,
   { gpuRequest, figures, trouble }: PodContext,
+  allocations: readonly Allocation[],
 ): string | undefined {
   const silent =
     `Node ${pod.spec?.nodeName} has not reported its GPUs recently. Check the ` +
@@ -151,6 +171,10 @@ function messageOf(
   const sentences = [
     state === 'Waiting' ? whyWaiting(pod) : state === 'Starting' ? whyStarting(pod) : undefined,
     gpuRequest.problem,
+    ...allocations.map(({ suspensionRefused }) => suspensionRefused),
+    state === 'Suspended' && allocations.some(isSuspendedByNode)
+      ? `An administrator of node ${pod.spec?.nodeName} suspended the pod, and can resume it.`
+      : undefined,
     state !== 'Waiting' && state !== 'Starting' && !figures ? (trouble ?? silent) : undefined,
   ].filter((sentence) => sentence !== undefined);
   return sentences.length === 0 ? undefined : sentences.join(' ');
