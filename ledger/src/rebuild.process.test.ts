@@ -42,10 +42,10 @@ function lay(truth: NodeSnapshot): NodeSnapshot {
   const root = path.join(directory, truth.node);
   mkdirSync(path.join(root, 'allocations'), { recursive: true });
   writeFileSync(path.join(root, 'gpus.json'), JSON.stringify(truth.gpus));
-  for (const { specification, time, sessions } of truth.allocations) {
-    const place = path.join(root, 'allocations', specification.id);
+  for (const { sessions, ...allocation } of truth.allocations) {
+    const place = path.join(root, 'allocations', allocation.specification.id);
     mkdirSync(path.join(place, 'sessions'), { recursive: true });
-    writeFileSync(path.join(place, 'allocation.json'), JSON.stringify({ specification, time }));
+    writeFileSync(path.join(place, 'allocation.json'), JSON.stringify(allocation));
     for (const session of sessions)
       writeFileSync(
         path.join(place, 'sessions', String(session.record.number)),
