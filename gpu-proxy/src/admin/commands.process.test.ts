@@ -17,13 +17,16 @@ const HOLDING = cudaProgram(
 let place: Place;
 let state: string;
 let server: CommandUnderTest;
+let programs: CommandUnderTest[];
 
 beforeEach(async () => {
+  programs = [];
   place = new Place();
   state = path.join(place.directory, 'state');
   await serve();
 });
 afterEach(async () => {
+  for (const program of programs) program.process.kill('SIGKILL');
   server.process.kill('SIGTERM');
   await server.end();
   // The arbiter would otherwise run on for the next node.
@@ -48,7 +51,10 @@ async function create(...args: string[]): Promise<string> {
 }
 
 function runThere(...args: string[]): CommandUnderTest {
-  return new CommandUnderTest(place, ['run', '--state', state, ...args, '--', ...HOLDING]);
+  const words = ['run', '--state', state, ...args, '--', ...HOLDING];
+  const program = new CommandUnderTest(place, words);
+  programs.push(program);
+  return program;
 }
 
 async function finish(program: CommandUnderTest): Promise<string> {
@@ -62,11 +68,16 @@ test('suspend and resume: the calls of a program wait meanwhile', async () => {
   const id = await create('--name', 'train', '--memory', '1GiB');
   const program = runThere('--allocation', 'train');
   await program.printed('got 0');
-  expect((await there('suspend', 'train')).stdout).toBe(
-    `${id} is suspended: the CUDA calls of its programs wait until it is resumed\n`,
+  expect((await there('suspend', 'train')).stdout).toMatch(
+    /^\w+ is suspended: 100 MiB left the GPU in [\d.]+ s, and the CUDA calls of .* until .*\n$/,
   );
-  expect((await there('ls')).stdout).toMatch(/ train .* out$/m);
+  expect((await there('suspend', 'train')).stdout).toContain(`${id} is suspended: `);
+  expect((await there('ls')).stdout).toMatch(/ train .* 100 MiB +100 MiB .* out$/m);
+  expect((await there('top', '-n', '1')).stdout).toMatch(/ 1 session, out$/m);
   program.process.stdin.end('\n');
+  expect((await there('resume', id)).stdout).toMatch(
+    /^\w+ is resumed: 100 MiB came back in [\d.]+ s\n$/,
+  );
   expect((await there('resume', id)).stdout).toBe(`${id} is resumed\n`);
   expect((await there('ls')).stdout).toMatch(/ train .* resident$/m);
   expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
