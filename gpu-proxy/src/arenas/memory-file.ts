@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, type FSWatcher, watch } from 'node:fs';
+import { closeSync, type FSWatcher, fstatSync, watch } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Addon } from '../host/addon.js';
 import type { Launcher } from '../host/launcher.js';
@@ -10,7 +10,7 @@ interface MemoryFileOptions {
   readonly launcher: Launcher;
   /** native/arena */
   readonly executable: string;
-  /** Called when the kernel has freed the file: no process has a descriptor or a mapping of it. */
+  /** Called when the kernel has freed the file. */
   freed(): void;
 }
 
@@ -21,30 +21,44 @@ const POPULATE_MS_PER_GIB = 4000;
 /** Limit on the reason that a process gives. */
 const MOST_CHARACTERS = 1000;
 
+/**
+ * Calls `freed` once no process has a descriptor or a mapping of the file. inotify reports that,
+ * whoever has it last, so it is true even if a worker says otherwise, and costs no descriptor.
+ * @param file a path that leads to it
+ * @returns a function that ends the watch. @throws a system error
+ */
+export function watchFreed(file: string, freed: () => void): () => void {
+  const watcher: FSWatcher = watch(file, { persistent: false }, (event) => {
+    if (event !== 'rename') return;
+    watcher.close();
+    freed();
+  }).on('error', () => {});
+  return () => watcher.close();
+}
+
 /** A populated memory file, which goes to a worker. */
 export class MemoryFile {
   readonly fd: number;
   readonly size: number;
-  readonly #watcher: FSWatcher;
-  readonly #freed: Promise<void>;
+  readonly inode: number;
+  /** Resolves when the kernel has freed it. */
+  readonly freed: Promise<void>;
+  readonly #unwatch: () => void;
   #open = true;
 
   private constructor(size: number, { addon, freed }: MemoryFileOptions) {
     this.size = size;
     this.fd = addon.memoryFile(size);
-    let noteFreed = () => {};
-    this.#freed = new Promise((resolve) => {
-      noteFreed = resolve;
-    });
     try {
-      // inotify reports the end of a file, whoever has it last. That is true even if a worker says
-      // otherwise, and costs no descriptor.
-      this.#watcher = watch(`/proc/self/fd/${this.fd}`, { persistent: false }, (event) => {
-        if (event !== 'rename') return;
-        this.#watcher.close();
+      this.inode = fstatSync(this.fd).ino;
+      let noteFreed = () => {};
+      this.freed = new Promise((resolve) => {
+        noteFreed = resolve;
+      });
+      this.#unwatch = watchFreed(`/proc/self/fd/${this.fd}`, () => {
         freed();
         noteFreed();
-      }).on('error', () => {});
+      });
     } catch (error) {
       closeSync(this.fd);
       throw error;
@@ -66,11 +80,6 @@ export class MemoryFile {
     }
   }
 
-  /** Resolves when the kernel has freed it. */
-  get freed(): Promise<void> {
-    return this.#freed;
-  }
-
   /** Closes the descriptor of this process. Idempotent. */
   close(): void {
     if (this.#open) closeSync(this.fd);
@@ -80,7 +89,7 @@ export class MemoryFile {
   /** Stops waiting for its end. */
   leave(): void {
     this.close();
-    this.#watcher.close();
+    this.#unwatch();
   }
 }
 

@@ -1,15 +1,24 @@
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 import type { WorkerAnswer, WorkerCommand } from '../workers/worker-commands.js';
 import type { ArenaHolder, Arenas } from './arenas.js';
-import type { MemoryFile } from './memory-file.js';
+import { mappedArenas } from './mapped-arenas.js';
+import { type MemoryFile, watchFreed } from './memory-file.js';
 
 interface SessionArenaOptions {
   readonly arenas: Pick<Arenas, 'add' | 'remove' | 'adopt'>;
   /** Its record. */
   readonly file: string;
+  /** 0: none yet. */
+  readonly workerPid: number;
   /** Whether the memory of the session is on the GPU, and stays there. */
   idle(): boolean;
   send(command: WorkerCommand, timeoutMs: number, file?: number): Promise<WorkerAnswer>;
+}
+
+/** A file that the session may have. */
+interface HeldFile {
+  readonly inode: number;
+  readonly size: number;
 }
 
 /** Content of the record. Bytes. */
@@ -18,11 +27,11 @@ interface ArenaRecord {
   readonly size: number;
   /** GPU memory in it. */
   readonly out: number;
-  /** Sizes of all arenas that the session may have. Written before one is handed over. */
-  readonly held: number;
+  /** All files that the kernel has not freed. Written before one is handed over. */
+  readonly files: readonly HeldFile[];
 }
 
-const NOTHING: ArenaRecord = { size: 0, out: 0, held: 0 };
+const NOTHING: ArenaRecord = { size: 0, out: 0, files: [] };
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 /** Arenas have whole pieces of this size. */
@@ -46,19 +55,21 @@ export function arenaSize(bytes: number): number {
  */
 export class SessionArena implements ArenaHolder {
   readonly #options: SessionArenaOptions;
-  /** Those of this gpu-proxy that the kernel has not freed. */
-  readonly #files = new Set<MemoryFile>();
+  /** Promises of files that resolve when these are freed. */
+  readonly #freed = new Map<number, Promise<void>>();
+  /** Ends the watches of files of an earlier gpu-proxy. */
+  readonly #unwatch: (() => void)[] = [];
   #record: ArenaRecord;
-  /** Arenas of an earlier gpu-proxy. They count until the end of the session. */
-  readonly #adopted: number;
+  /** Bytes of files of an earlier gpu-proxy. */
+  #adopted = 0;
   #detached = false;
 
   constructor(options: SessionArenaOptions) {
     this.#options = options;
     this.#record = read(options.file);
-    this.#adopted = this.#record.held;
-    options.arenas.adopt(this.#adopted);
     options.arenas.add(this);
+    const mapped = this.#record.files.length > 0 ? mappedArenas(options.workerPid) : new Map();
+    for (const file of this.#record.files) this.#adopt(file, mapped.get(file.inode));
   }
 
   /** Bytes of GPU memory in it. */
@@ -68,7 +79,7 @@ export class SessionArena implements ArenaHolder {
 
   /** Whether its memory may be out. */
   get mayBeOut(): boolean {
-    return this.#record.held > 0;
+    return this.#record.files.length > 0;
   }
 
   get unusedArena(): number {
@@ -111,7 +122,7 @@ export class SessionArena implements ArenaHolder {
     if (size === 0) return;
     this.#save({ ...this.#record, size: 0 });
     await this.#options.send('drop', moveMs(size));
-    await within(FREED_MS, Promise.all([...this.#files].map(({ freed }) => freed)));
+    await within(FREED_MS, Promise.all(this.#freed.values()));
   }
 
   /** The session has ended. */
@@ -123,16 +134,45 @@ export class SessionArena implements ArenaHolder {
   /** The next gpu-proxy writes the record. */
   detach(): void {
     this.#detached = true;
+    for (const unwatch of this.#unwatch) unwatch();
     this.#options.arenas.remove(this);
   }
 
   #hold(file: MemoryFile): void {
-    this.#files.add(file);
-    this.#save({ ...this.#record, size: 0, held: this.#record.held + file.size });
-    void file.freed.then(() => {
-      this.#files.delete(file);
-      this.#save({ ...this.#record, held: this.#record.held - file.size });
-    });
+    const { inode, size } = file;
+    this.#save({ ...this.#record, size: 0, files: [...this.#record.files, { inode, size }] });
+    this.#freed.set(inode, file.freed);
+    void file.freed.then(() => this.#noteFreed(file));
+  }
+
+  /**
+   * Counts a file of an earlier gpu-proxy. If the worker has not mapped it, it may be anywhere, so
+   * it counts until the end of the session.
+   */
+  #adopt(file: HeldFile, place: string | undefined): void {
+    this.#options.arenas.adopt(file.size);
+    this.#adopted += file.size;
+    if (place === undefined) return;
+    try {
+      const freed = new Promise<void>((resolve) => {
+        this.#unwatch.push(watchFreed(place, resolve));
+      });
+      this.#freed.set(file.inode, freed);
+      void freed.then(() => {
+        if (this.#detached) return;
+        this.#options.arenas.adopt(-file.size);
+        this.#adopted -= file.size;
+        this.#noteFreed(file);
+      });
+    } catch {
+      // It was freed meanwhile, or inotify has no watch left.
+    }
+  }
+
+  #noteFreed({ inode }: HeldFile): void {
+    this.#freed.delete(inode);
+    const files = this.#record.files.filter((file) => file.inode !== inode);
+    this.#save({ ...this.#record, files });
   }
 
   #save(record: ArenaRecord): void {

@@ -86,6 +86,7 @@ export class LiveSession {
     this.session = new Session(this.#wholeRecord(), options.backend, options.logger);
     this.arena = new SessionArena({
       ...{ arenas: options.arenas, file: options.files.arena, idle: () => options.resident() },
+      workerPid: this.#worker.pid,
       send: (command, timeoutMs, file) => this.command(command, timeoutMs, file),
     });
     // Set before the first read of the report, which may clear it.

@@ -7,10 +7,14 @@ export class RunningProgram {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(body: string, env: NodeJS.ProcessEnv) {
-    const [program, ...args] = cudaProgram(body);
-    this.#process = spawn(program as string, args, { env });
+  constructor(body: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) {
+    const [program, ...words] = cudaProgram(body);
+    this.#process = spawn(program as string, [...words, ...args], { env });
     this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
   }
 
   /** The next line of its output. */
