@@ -1,4 +1,4 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { PluginError } from './errors.js';
 
 export const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
@@ -18,6 +18,8 @@ export type SortField = (typeof SORT_FIELDS)[number];
 type Request =
   | { readonly what: 'pods' | 'nodes' | 'namespaces'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string }
+  /** The name of a pod. */
+  | { readonly what: 'suspend' | 'resume'; readonly name: string | undefined }
   /** The name of a node, or of a file. */
   | { readonly what: 'doctor' | 'bundle'; readonly name: string | undefined };
 
@@ -32,6 +34,8 @@ export interface Flags {
   readonly sortBy?: SortField;
   readonly prometheus: string;
   readonly since: string;
+  /** In milliseconds. */
+  readonly timeout: number;
   /** In kubectl's format. */
   readonly requestTimeout: string;
 }
@@ -56,6 +60,8 @@ memory and time
   kubectl gpu-usage namespaces --since 7d
                                         GPU-hours and GiB-hours of each namespace, from Prometheus
   kubectl gpu-usage -w -o wide          goes on, and prints a row whenever something changed
+  kubectl gpu-usage suspend train-0     the CUDA calls of the pod wait, and its GPU is for others
+  kubectl gpu-usage resume train-0      it goes on
   kubectl gpu-usage doctor [NODE]       what is wrong, and the command that repairs it
   kubectl gpu-usage bundle [FILE]       writes an archive for support, without secrets
 `;
@@ -92,7 +98,8 @@ export function makeCommand(version: string): Command {
         'and the free capacity of each GPU.',
     )
     .usage(
-      '[pods | pod NAME | nodes | node NAME | namespaces | doctor [NODE] | bundle [FILE]] [flags]',
+      '[pods | pod NAME | nodes | node NAME | namespaces | suspend POD | resume POD | ' +
+        'doctor [NODE] | bundle [FILE]] [flags]',
     )
     .argument('[words...]')
     .version(`kubectl-gpu_usage ${version}`, '--version', 'print the version')
@@ -132,6 +139,12 @@ function outputOptions(): Option[] {
       '--prometheus <service>',
       'namespaces: the Prometheus to read, as NAMESPACE/SERVICE:PORT',
     ).default('monitoring/prometheus-operated:9090'),
+    new Option(
+      '--timeout <time>',
+      'suspend, resume: time for the node to follow, such as 30s, 2m; 0: do not wait',
+    )
+      .default(30_000, '30s')
+      .argParser(milliseconds),
     new Option(
       '--request-timeout <time>',
       'timeout of each request: 5s, 1m; 0: no timeout',
@@ -185,7 +198,7 @@ function readRequest(words: readonly string[]): Request {
   if (what === 'bundle') return { what, name };
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
-  if (what === 'doctor') return { what, name };
+  if (what === 'doctor' || what === 'suspend' || what === 'resume') return { what, name };
   if (NAMESPACES.includes(what)) {
     if (name === undefined) return { what: 'namespaces', name };
     throw new PluginError('USAGE', {
@@ -196,8 +209,8 @@ function readRequest(words: readonly string[]): Request {
   if (kind === undefined)
     throw new PluginError('USAGE', {
       reason:
-        `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, doctor or bundle ` +
-        `(did you mean \`pod ${what}\`?)`,
+        `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, suspend, resume, doctor ` +
+        `or bundle (did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }
@@ -211,6 +224,13 @@ const KINDS: Readonly<Record<string, 'pod' | 'node'>> = {
   nodes: 'node',
   no: 'node',
 };
+
+function milliseconds(text: string): number {
+  const [, count, unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? [];
+  if (count === undefined)
+    throw new InvalidArgumentError('It must be a time such as 30s, 2m or 1h.');
+  return Number(count) * (unit === 'h' ? 3_600_000 : unit === 'm' ? 60_000 : 1000);
+}
 
 function append(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];

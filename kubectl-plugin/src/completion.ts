@@ -91,6 +91,8 @@ const COMMANDS: readonly string[] = [
   'node',
   'nodes',
   'namespaces',
+  'suspend',
+  'resume',
   'doctor',
   'bundle',
 ];

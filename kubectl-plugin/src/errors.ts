@@ -25,6 +25,12 @@ const TABLE = {
   NO_SUCH_POD:
     'Namespace {namespace} has no pod {name} that requests nvidia-virtual/gpu and has not ' +
     'ended. `kubectl get pod {name} -n {namespace}` shows whether the pod exists.',
+  SUSPENSION_FORBIDDEN:
+    'Permission denied: {reason}. Who may get and patch a pod may suspend and resume it.',
+  SUSPENDED_BY_NODE:
+    'Pod {name} of namespace {namespace} is suspended by an administrator of node {node}, who ' +
+    'can resume it with `gpu-proxy resume`. Nothing has changed.',
+  SUSPENSION_FAILED: 'Pod {name} of namespace {namespace} is not {changed}: {reason} {rest}',
   NO_SUCH_NODE:
     'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
   PROMETHEUS_AWAY:

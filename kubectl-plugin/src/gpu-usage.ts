@@ -6,6 +6,7 @@ import { PluginError } from './errors.js';
 import { Kubectl } from './kubectl.js';
 import { type Shown, shownNodes, shownPods } from './shown.js';
 import { runSupport } from './support.js';
+import { Suspension } from './suspension.js';
 import type { Terminal } from './terminal.js';
 import { type List, UsageClient } from './usage-client.js';
 import { NAMESPACE_COLUMNS, sortNamespaces } from './view/namespaces.js';
@@ -42,11 +43,25 @@ export class GpuUsage {
       throw new PluginError('USAGE', {
         reason: 'A pod or node name cannot be combined with --all-namespaces',
       });
-    if (request.what === 'namespaces') await this.#showNamespaces();
+    if (request.what === 'suspend' || request.what === 'resume')
+      await this.#changeSuspension(request.what, request.name);
+    else if (request.what === 'namespaces') await this.#showNamespaces();
     else if (flags.watch) await this.#watch();
     else if (request.name !== undefined) await this.#showOne(request.what, request.name);
     else if (request.what === 'nodes') await this.#showList(shownNodes(this.#line));
     else await this.#showList(shownPods(this.#line, await this.#namespace()));
+  }
+
+  async #changeSuspension(what: 'suspend' | 'resume', name: string | undefined): Promise<void> {
+    if (name === undefined)
+      throw new PluginError('USAGE', { reason: `"${what}" requires the name of a pod` });
+    const { timeout: timeoutMs, requestTimeout } = this.#line.flags;
+    const namespace = (await this.#namespace()) ?? '';
+    const suspension = new Suspension({
+      ...{ kubectl: this.#kubectl, client: this.#client, namespace, name },
+      ...{ timeoutMs, requestTimeout },
+    });
+    this.#print(`${await suspension[what]()}\n`);
   }
 
   /** Undefined: all namespaces. */
@@ -89,10 +104,7 @@ export class GpuUsage {
     else this.#printLines(new Table(NAMESPACE_COLUMNS, shown).lines(shown, headers));
   }
 
-  async #showOne(
-    what: Exclude<CommandLine['request']['what'], 'namespaces'>,
-    name: string,
-  ): Promise<void> {
+  async #showOne(what: 'pod' | 'pods' | 'node' | 'nodes', name: string): Promise<void> {
     const { output } = this.#line.flags;
     const object =
       what === 'pod'

@@ -29,6 +29,13 @@ export class Kubectl {
     return this.#text(['get', '--raw', path, `--request-timeout=${timeout}`]);
   }
 
+  /** @param patch a merge patch. @param timeout as above. @throws KubectlError, PluginError */
+  async patchPod(namespace: string, name: string, patch: object, timeout: string): Promise<void> {
+    const target = ['patch', 'pod', name, `--namespace=${namespace}`, '--type=merge'];
+    const content = ['--patch', JSON.stringify(patch), '--output=name'];
+    await this.#text([...target, ...content, `--request-timeout=${timeout}`]);
+  }
+
   /** Yields the complete lines of a streamed answer. @throws KubectlError, PluginError */
   async *lines(path: string): AsyncGenerator<string> {
     let rest = '';

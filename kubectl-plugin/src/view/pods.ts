@@ -1,3 +1,4 @@
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { sum } from '@nvidia-virtual/usage-api/definitions';
 import type { ContainerUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import type { SortField } from '../command-line.js';
@@ -8,9 +9,14 @@ const STATES: Readonly<Record<string, Style>> = {
   Active: 'good',
   Waiting: 'warning',
   Starting: 'warning',
+  Suspended: 'warning',
   Unknown: 'bad',
   Ending: 'dim',
 };
+const SUSPENDERS = {
+  pod: `${ANNOTATION.suspended} of the pod`,
+  node: 'an administrator of the node',
+} as const;
 /** Part of the quota above which the next allocation may fail. */
 const NEARLY_FULL = 0.95;
 
@@ -87,6 +93,7 @@ function containerLines({
   time: spent,
   sessions,
   faults,
+  suspendedBy,
 }: ContainerUsage): string[] {
   const gpu = gpus
     .map(({ uuid, index, name: model }) =>
@@ -107,6 +114,9 @@ function containerLines({
     `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
     `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,
     `    Processes:  ${count(sessions)}${withFaults(faults)}`,
+    ...(suspendedBy
+      ? [`    Suspended:  by ${suspendedBy.map((by) => SUSPENDERS[by]).join(' and ')}`]
+      : []),
   ];
 }
 

@@ -261,6 +261,36 @@ describe('kubectl gpu-usage', () => {
     expect((await usage('-A --as olga -o name')).output.trim().split('\n')).toHaveLength(4);
   });
 
+  test('suspend and resume change the annotation, within the rights of the user', async () => {
+    const annotation = async (pod: string) => {
+      const path = '{.metadata.annotations.nvidia-virtual/suspended}';
+      const args = ['get', 'pod', pod, '-n', 'team-a', '-o', `jsonpath=${path}`];
+      return (await scene.kubectl(args)).output;
+    };
+    const refused = await asAnna('suspend train');
+    expect([refused.status, refused.errors]).toEqual([
+      1,
+      expect.stringMatching(
+        /^error: Permission denied: .* Who may get and patch a pod may suspend/,
+      ),
+    ]);
+    // `idle` has not used its GPU yet, and the node of the scene suspends nothing.
+    expect((await usage('suspend idle -n team-a')).output).toMatch(/^idle is suspended: /);
+    expect((await usage('-n team-a')).output).toMatch(/^idle +Suspended /m);
+    expect((await usage('resume idle -n team-a')).output).toBe('idle is resumed.\n');
+    const late = await usage('suspend train -n team-a --timeout 1s');
+    expect([late.status, late.errors]).toEqual([
+      1,
+      'error: Pod train of namespace team-a is not suspended: node node-1 has not reported that ' +
+        'in time. Its annotation was changed back.\n',
+    ]);
+    expect(await annotation('train')).toBe('');
+    expect((await usage('suspend train -n team-a --timeout 0')).status).toBe(0);
+    expect(await annotation('train')).toBe('true');
+    expect((await usage('resume train -n team-a --timeout 0')).status).toBe(0);
+    expect(await annotation('train')).toBe('');
+  });
+
   test('each error is a message, with exit status 1', async () => {
     const cases: [string, string][] = [
       [
@@ -272,6 +302,8 @@ describe('kubectl gpu-usage', () => {
       ['-o xml', "Option '-o, --output <format>' argument 'xml' is invalid."],
       ['--frog', "Unknown option '--frog'."],
       ['pod a b', '"b" is too much'],
+      ['suspend', '"suspend" requires the name of a pod'],
+      ['suspend a --timeout soon', 'It must be a time such as 30s, 2m or 1h.'],
     ];
     for (const [words, sentence] of cases) {
       const { status, errors } = await usage(words);
@@ -410,9 +442,10 @@ describe('kubectl gpu-usage', () => {
     };
     expect(await propose('pod', '')).toEqual(['greedy', 'idle', 'train', ':4']);
     expect(await propose('pod', 't')).toEqual(['train', ':4']);
+    expect(await propose('suspend', 't')).toEqual(['train', ':4']);
     expect(await propose('--context', '')).toEqual(['test', ':4']);
     expect(await propose('')).toEqual([
-      ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'doctor', 'bundle'],
+      ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'suspend', 'resume', 'doctor', 'bundle'],
       ':4',
     ]);
     expect(await propose('--sort')).toEqual(['--sort-by', ':4']);
