@@ -1,7 +1,8 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
@@ -10,27 +11,19 @@ import { pino } from 'pino';
 import { Addon } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';
 import { DIRECT, HostLauncher } from '../host/launcher.js';
+import { arenaPayers, canReadPayers, nodePayer } from '../testing/page-payers.js';
 import { MemoryFile } from './memory-file.js';
 
 const MiB = 2 ** 20;
 const { addon: library, arena, launcher: executable } = locateInstallation();
 const addon = new Addon(library);
-/** The kernel's number of the cgroup that each page is charged to. */
-const PAGES = '/proc/kpagecgroup';
-const CGROUPS = ['/sys/fs/cgroup/memory/nvidia-virtual', '/sys/fs/cgroup/nvidia-virtual'];
-/** Prints the cgroups that the pages of the file of descriptor 3 are charged to. */
-const PAYERS = `
-import mmap, os, struct
-size = os.fstat(3).st_size
-mapped = mmap.mmap(3, size)
-for at in range(0, size, 4096): mapped[at]
-begin = next(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if "-arena" in line)
-pages, payers = open("/proc/self/pagemap", "rb"), open("${PAGES}", "rb")
-def number(file, index):
-    file.seek(8 * index)
-    return struct.unpack("Q", file.read(8))[0]
-numbers = range(begin // 4096, (begin + size) // 4096)
-print(*{number(payers, number(pages, page) & (1 << 55) - 1) for page in numbers})`;
+/** Maps the file of descriptor 3 with all its pages. */
+const MAPPING = `
+import mmap, os, sys
+mapped = mmap.mmap(3, os.fstat(3).st_size)
+for at in range(0, len(mapped), 4096): mapped[at]
+print("mapped", flush=True)
+sys.stdin.read()`;
 
 function make(size: number, options: Partial<Parameters<typeof MemoryFile.make>[1]> = {}) {
   return MemoryFile.make(size, {
@@ -88,20 +81,19 @@ sys.stdin.read()`;
   await until(() => !isAlive(child));
 });
 
-(process.getuid?.() === 0 && existsSync(PAGES) ? test : test.skip)(
-  'all pages are charged to the cgroup of the node',
-  async () => {
-    const launcher = new HostLauncher({
-      executable,
-      namespaces: { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' },
-      files: { allocations: '/none', shared: [], driver: '/none' },
-      logger: pino({ enabled: false }),
-    });
-    const file = await make(6 * MiB, { launcher });
-    const stdio = ['ignore', 'pipe', 'inherit', file.fd] as const;
-    const payers = execFileSync('python3', ['-c', PAYERS], { encoding: 'utf8', stdio: [...stdio] });
-    file.close();
-    const cgroup = CGROUPS.find((one) => existsSync(one)) as string;
-    expect(payers.trim()).toBe(String(statSync(cgroup).ino));
-  },
-);
+(canReadPayers ? test : test.skip)('all pages are charged to the cgroup of the node', async () => {
+  const launcher = new HostLauncher({
+    executable,
+    namespaces: { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' },
+    files: { allocations: '/none', shared: [], driver: '/none' },
+    logger: pino({ enabled: false }),
+  });
+  const file = await make(6 * MiB, { launcher });
+  const stdio = ['pipe', 'pipe', 'inherit', file.fd] as const;
+  const other = spawn('python3', ['-c', MAPPING], { stdio: [...stdio] });
+  file.close();
+  await once(other.stdout as Readable, 'data');
+  expect(arenaPayers(other.pid as number)).toEqual(new Set([nodePayer()]));
+  other.kill('SIGKILL');
+  await file.freed;
+});

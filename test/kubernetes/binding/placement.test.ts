@@ -1,6 +1,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import {
+  arenaPayers,
+  canReadPayers,
+  nodePayer,
+} from '@nvidia-virtual/gpu-proxy/testing/page-payers';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ControlPlane } from '../control-plane.js';
 import type { CgroupDriver } from './pod-cgroup.js';
@@ -136,3 +141,22 @@ test('the arbiter is in a cgroup of the node', async () => {
     expect(cgroupsOf(scene.arbiterPid()).some((one) => one.endsWith('/nvidia-virtual'))).toBe(true),
   );
 });
+
+(canReadPayers ? test : test.skip)(
+  'memory of a suspended pod is charged to the node, and not to the pod',
+  async () => {
+    await begin('cgroupfs');
+    await scene.serve();
+    const pod = await scene.createPod('out', { slots: 1 });
+    scene.kubelet.give('out', 'main', ['a']);
+    const program = scene.run(pod, scene.allocate(['a']), HOLDING);
+    await program.printed('got 0');
+    const uid = pod.metadata?.uid as string;
+    const [allocation] = await scene.allocations();
+    const suspended = await scene.call('suspendAllocation', allocation?.id as string);
+    expect(suspended.outBytes).toBeGreaterThanOrEqual(100 * 2 ** 20);
+    expect(arenaPayers(await workerOf(uid))).toEqual(new Set([nodePayer()]));
+    await scene.call('resumeAllocation', allocation?.id as string);
+    expect(await program.finish()).toContain('then 0');
+  },
+);

@@ -323,6 +323,13 @@ export class BindingScene {
     await this.#withNode((client) => client.call('drainAllocation', { id }));
   }
 
+  async call(
+    name: 'suspendAllocation' | 'resumeAllocation',
+    id: string,
+  ): Promise<AllocationMessage> {
+    return this.#withNode((client) => client.call(name, { id }));
+  }
+
   async warmWorkerReady(): Promise<void> {
     await eventually(async () => {
       const [gpu] = await this.gpus();
