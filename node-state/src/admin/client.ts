@@ -13,6 +13,9 @@ import { ERROR_TRAILER, loadAdminService } from './service.js';
 
 /** Calls take milliseconds, except a deletion, which waits for the last worker. */
 const CALL_TIMEOUT_MS = 60_000;
+/** Calls that move the GPU memory of an allocation. */
+const MOVE_TIMEOUT_MS = 600_000;
+const MOVES: ReadonlySet<keyof AdminCalls> = new Set(['suspendAllocation', 'resumeAllocation']);
 
 type Callback = (error: ServiceError | null, response: unknown) => void;
 type Calls = Record<
@@ -50,8 +53,9 @@ export class AdminClient {
     name: Name,
     request: AdminCalls[Name][0],
   ): Promise<AdminCalls[Name][1]> {
+    const deadline = Date.now() + (MOVES.has(name) ? MOVE_TIMEOUT_MS : CALL_TIMEOUT_MS);
     return new Promise((resolve, reject) =>
-      this.#client[name](request, { deadline: Date.now() + CALL_TIMEOUT_MS }, (error, response) => {
+      this.#client[name](request, { deadline }, (error, response) => {
         if (error) reject(this.#translate(error));
         else resolve(response as AdminCalls[Name][1]);
       }),
