@@ -178,6 +178,30 @@ test('memory stays on the GPU if the node has too little', async () => {
   await node.suspend(allocation);
 });
 
+test('an unused arena is given up if the node gets short of memory', async () => {
+  node.leave();
+  let available = 100 * MiB;
+  await restart({ nodeMemory: () => ({ total: 100 * MiB, available }) });
+  const [first, second] = [await allocate(), await allocate()];
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  for (const allocation of [first, second]) await node.suspend(allocation);
+  await node.resume(first);
+  available = 4 * MiB;
+  await until(() => node.arenas.used === 10 * MiB);
+  expect(commands().filter((command) => command.includes('drop'))).toHaveLength(1);
+  expect(second.outBytes).toBe(10 * MiB);
+});
+
+test('a worker that refuses to give up its arena is asked once, and keeps it', async () => {
+  const [first, second] = [await allocate(), await allocate()];
+  workers.tell({ suspend: `done ${40 * MiB}`, drop: 'error one of its calls does not end' });
+  await node.suspend(first);
+  await node.resume(first);
+  await expect(node.suspend(second)).rejects.toMatchObject({ code: 'HOST_MEMORY_NOT_LEFT' });
+  expect(commands().filter((command) => command.includes('drop'))).toHaveLength(1);
+  expect(node.arenas.used).toBe(40 * MiB);
+});
+
 test('with a limit of 0, only GPU time is taken', async () => {
   node.settings = { ...node.settings, hostMemory: 0 };
   const allocation = await allocate();

@@ -24,8 +24,9 @@ export interface ArenaHolder {
   dropArena(): Promise<void>;
 }
 
-/** This part of the node's memory never goes to arenas. */
+/** This part of the node's memory stays available. Unused arenas are given up for it. */
 const RESERVE = 0.05;
+const LOOK_EVERY_MS = 2000;
 
 /**
  * The arenas of all sessions of a node: memory files that receive the GPU memory of suspended
@@ -40,8 +41,11 @@ export class Arenas {
   /** The part of it that is not populated yet. */
   #pending = 0;
 
+  readonly #look: NodeJS.Timeout;
+
   constructor(options: ArenasOptions) {
     this.#options = options;
+    this.#look = setInterval(() => void this.#relieveNode(), LOOK_EVERY_MS).unref();
   }
 
   /** Bytes of all arenas. */
@@ -89,6 +93,7 @@ export class Arenas {
 
   /** Stops waiting for the end of files. */
   leave(): void {
+    clearInterval(this.#look);
     for (const file of this.#files) file.leave();
     this.#files.clear();
   }
@@ -116,13 +121,23 @@ export class Arenas {
   }
 
   async #makeRoom(id: string, bytes: number): Promise<void> {
+    const asked = new Set<ArenaHolder>();
     for (;;) {
       const refusal = this.#whyNoRoom(id, bytes);
       if (!refusal) return;
-      const dropped = this.#chooseUnused(refusal.missing);
-      if (dropped.length === 0) throw refusal.error;
-      await Promise.all(dropped.map((holder) => holder.dropArena()));
+      const chosen = this.#chooseUnused(refusal.missing, asked);
+      if (chosen.length === 0) throw refusal.error;
+      for (const holder of chosen) asked.add(holder);
+      await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
     }
+  }
+
+  /** Arenas that stay for the next suspension must not take the memory of pods. */
+  async #relieveNode(): Promise<void> {
+    if (this.#used === 0) return;
+    const { total, available } = this.#memory;
+    const chosen = this.#chooseUnused(total * RESERVE - available);
+    await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
   }
 
   #whyNoRoom(id: string, bytes: number): { error: ProxyError; missing: number } | undefined {
@@ -144,9 +159,9 @@ export class Arenas {
   }
 
   /** The largest unused arenas that have `bytes` together, or all. */
-  #chooseUnused(bytes: number): ArenaHolder[] {
+  #chooseUnused(bytes: number, asked: ReadonlySet<ArenaHolder> = new Set()): ArenaHolder[] {
     const unused = [...this.#holders]
-      .filter(({ unusedArena }) => unusedArena > 0)
+      .filter((holder) => holder.unusedArena > 0 && !asked.has(holder))
       .sort((one, other) => other.unusedArena - one.unusedArena);
     const chosen: ArenaHolder[] = [];
     for (let missing = bytes; missing > 0 && chosen.length < unused.length; ) {

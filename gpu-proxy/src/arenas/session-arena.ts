@@ -116,12 +116,16 @@ export class SessionArena implements ArenaHolder {
     if (this.#record.out > 0) this.#save({ ...this.#record, out: 0 });
   }
 
-  /** Lets the worker give up its arena, and waits until the kernel has freed it. */
+  /**
+   * Lets the worker give up its arena, and waits until the kernel has freed it. A worker refuses
+   * while one of its calls does not end.
+   */
   async dropArena(): Promise<void> {
     const { size } = this.#record;
     if (size === 0) return;
     this.#save({ ...this.#record, size: 0 });
-    await this.#options.send('drop', moveMs(size));
+    const { kind } = await this.#options.send('drop', moveMs(size));
+    if (kind === 'refused') return this.#save({ ...this.#record, size });
     await within(FREED_MS, Promise.all(this.#freed.values()));
   }
 
@@ -172,7 +176,11 @@ export class SessionArena implements ArenaHolder {
   #noteFreed({ inode }: HeldFile): void {
     this.#freed.delete(inode);
     const files = this.#record.files.filter((file) => file.inode !== inode);
-    this.#save({ ...this.#record, files });
+    try {
+      this.#save({ ...this.#record, files });
+    } catch {
+      // The disk is full. The next gpu-proxy counts the file until the end of the session.
+    }
   }
 
   #save(record: ArenaRecord): void {

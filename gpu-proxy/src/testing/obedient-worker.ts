@@ -36,20 +36,21 @@ arena, kept = None, []
 def answer(command, files):
     global arena
     told = answers()
+    sizes = [f"{os.fstat(file).st_size}/{os.fstat(file).st_blocks * 512}" for file in files]
+    with open(os.path.join(place, "commands"), "a") as log:
+        print(number, command, *sizes, file=log)
+    line = told.get(command, "done")
     if command == "leave" and files:
         size = os.fstat(files[0]).st_size
         if "keep" in told: kept.append(arena)
         elif arena: arena.close()
         arena = mmap.mmap(files[0], size)
         arena[0:4] = b"left"
-    if command == "drop" and arena:
+    if command == "drop" and arena and line == "done":
         if "keep" in told: kept.append(arena)
         else: arena.close()
         arena = None
-    sizes = [f"{os.fstat(file).st_size}/{os.fstat(file).st_blocks * 512}" for file in files]
-    with open(os.path.join(place, "commands"), "a") as log:
-        print(number, command, *sizes, file=log)
-    return told.get(command, "done")
+    return line
 
 while True:
     ready, _, _ = select.select([client, commands], [], [])
