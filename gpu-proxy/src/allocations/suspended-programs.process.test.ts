@@ -1,17 +1,20 @@
+import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import { locateInstallation } from '../host/installation.js';
 import type { GpuNode, NodeOptions } from '../node.js';
 import { KeepingProgram } from '../testing/keeping-program.js';
 import { startNode } from '../testing/node-under-test.js';
+import { RunningProgram } from '../testing/running-program.js';
 import type { Allocation } from './allocation.js';
 
 const MiB = 2 ** 20;
 
 let directory: string;
 let node: GpuNode;
-let programs: KeepingProgram[];
+let programs: Pick<RunningProgram, 'kill'>[];
 
 beforeEach(async () => {
   programs = [];
@@ -33,6 +36,23 @@ async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
 /** A program that holds buffers of these sizes, whose content it knows. */
 async function keep(allocation: Allocation, ...sizes: number[]): Promise<KeepingProgram> {
   const program = await KeepingProgram.start(allocation.socketPath, sizes);
+  programs.push(program);
+  return program;
+}
+
+/** A program without gpu-proxy on the same GPU. It prints how much is free, and allocates. */
+function foreignProgram(): RunningProgram {
+  const libraries = path.join(directory, 'driver');
+  mkdirSync(libraries);
+  symlinkSync(locateInstallation().simulatedDriver, path.join(libraries, 'libcuda.so.1'));
+  const program = new RunningProgram(
+    'start(); say(memory()[0])\nfor line in sys.stdin: say(alloc(int(line)))',
+    {
+      ...process.env,
+      LD_LIBRARY_PATH: libraries,
+      NVIDIA_VIRTUAL_SIMULATED_STATE: path.join(directory, 'state', 'simulated-gpus'),
+    },
+  );
   programs.push(program);
   return program;
 }
@@ -70,6 +90,36 @@ test('the driver reports the memory that left as free', async () => {
   expect(allocation.memoryUsed).toBeGreaterThanOrEqual(512 * MiB);
   await node.resume(allocation);
   await until(() => (reported(allocation) ?? 0) >= 512 * MiB);
+});
+
+test('another process has the memory that left, and it comes back after that one', async () => {
+  const allocation = await node.create({ memory: 1024 * MiB });
+  const program = await keep(allocation, 150 * MiB, 100_000);
+  const other = foreignProgram();
+  const wanted = Number(await other.line()) + 80 * MiB;
+  const ask = (size: number) => {
+    other.tell(String(size));
+    return other.line();
+  };
+  expect(await ask(wanted)).toBe('2');
+  await node.suspend(allocation);
+  expect(await ask(wanted)).toBe('0');
+  program.ask();
+  await expect(node.resume(allocation)).rejects.toMatchObject({
+    code: 'MEMORY_NOT_BACK',
+    message: expect.stringMatching(
+      /cannot return to the GPU: the GPU has no room for the 15. MiB /,
+    ),
+  });
+  expect(allocation.state).toBe('out');
+  other.kill();
+  await until(() =>
+    node.resume(allocation).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await program.right();
 });
 
 test('arenas are freed with their programs and workers, also while memory is out', async () => {
