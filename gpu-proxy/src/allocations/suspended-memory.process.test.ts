@@ -192,6 +192,15 @@ test('an unused arena is given up if the node gets short of memory', async () =>
   expect(second.outBytes).toBe(10 * MiB);
 });
 
+test('unused arenas are given up if the limit is lowered', async () => {
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.suspend(allocation);
+  node.settings = { ...node.settings, hostMemory: 0 };
+  await node.resume(allocation);
+  await until(() => node.arenas.used === 0);
+});
+
 test('a worker that refuses to give up its arena is asked once, and keeps it', async () => {
   const [first, second] = [await allocate(), await allocate()];
   workers.tell({ suspend: `done ${40 * MiB}`, drop: 'error one of its calls does not end' });

@@ -136,7 +136,8 @@ export class Arenas {
   async #relieveNode(): Promise<void> {
     if (this.#used === 0) return;
     const { total, available } = this.#memory;
-    const chosen = this.#chooseUnused(total * RESERVE - available);
+    const over = Math.max(total * RESERVE - available, this.#used - this.limit);
+    const chosen = this.#chooseUnused(over);
     await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
   }
 
