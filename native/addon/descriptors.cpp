@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "native/addon/failure.h"
+#include "wire/anonymous_file.h"
 
 namespace addon {
 
@@ -150,7 +150,8 @@ Napi::Value memoryFile(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (info.Length() != 1 || !info[0].IsNumber())
     return refuse(Napi::TypeError::New(env, "memoryFile needs a number of bytes"));
-  const int file = memfd_create("nvidia-virtual-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file =
+      wire::createAnonymousFile("nvidia-virtual-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file >= 0 && ftruncate(file, info[0].As<Napi::Number>().Int64Value()) == 0 &&
       fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
     return Napi::Number::New(env, file);
