@@ -272,13 +272,14 @@ export class Suspension {
     }).catch((error) => live.session.logger.warn((error as Error).message));
   }
 
-  /** Those that have begun, and the others. */
+  /**
+   * Those that have begun, and the others. After a takeover, the first report of a session may not
+   * be read yet.
+   */
   #sessions(): [LiveSession[], LiveSession[]] {
     const all = this.#options.sessions();
-    return [
-      all.filter(({ session }) => session.introduced),
-      all.filter(({ session }) => !session.introduced),
-    ];
+    const begun = all.filter(({ session, arena }) => session.introduced || arena.mayBeOut);
+    return [begun, all.filter((live) => !begun.includes(live))];
   }
 
   #refusal(
