@@ -173,12 +173,19 @@ export class Suspension {
     );
     return answers.flatMap(({ live, answer }) => {
       if (isRefusal(answer)) throw this.#refusal('WORK_STILL_RUNNING', live, answer.reason);
+      if (answer.kind === 'stays' && this.#movesMemory)
+        throw this.#refusal('MEMORY_STAYS', live, answer.reason);
       return this.#mayLeave(answer) ? [{ live, bytes: answer.bytes }] : [];
     });
   }
 
+  /** Else only GPU time is taken. */
+  get #movesMemory(): boolean {
+    return this.#options.host.arenas.limit > 0;
+  }
+
   #mayLeave(answer: WorkerAnswer): answer is Done {
-    return answer.kind === 'done' && answer.bytes > 0 && this.#options.host.arenas.limit > 0;
+    return answer.kind === 'done' && answer.bytes > 0 && this.#movesMemory;
   }
 
   async #leaveAll(leaving: readonly Leaving[]): Promise<void> {
@@ -292,6 +299,8 @@ export class Suspension {
   }
 }
 
-function isRefusal(answer: WorkerAnswer): answer is WorkerAnswer & { readonly reason: string } {
+function isRefusal(
+  answer: WorkerAnswer,
+): answer is Extract<WorkerAnswer, { kind: 'refused' | 'silent' }> {
   return answer.kind === 'refused' || answer.kind === 'silent';
 }

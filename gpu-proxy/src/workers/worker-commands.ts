@@ -14,6 +14,8 @@ export type WorkerCommand = `suspend ${number}` | 'leave' | 'resume' | 'drop';
 export type WorkerAnswer =
   /** `bytes` of its GPU memory can leave, after `suspend`. The worker is not trusted. */
   | { readonly kind: 'done'; readonly bytes: number }
+  /** It is suspended, but its GPU memory cannot leave; `reason` is printable. */
+  | { readonly kind: 'stays'; readonly reason: string }
   /** It did not execute the command; `reason` is printable. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** Whether it has executed the command is unknown. */
@@ -55,8 +57,10 @@ export async function sendWorkerCommand(
 function parseAnswer(line: string | undefined): WorkerAnswer {
   if (line === undefined) return { kind: 'silent', reason: 'its worker does not answer' };
   if (line === '') return { kind: 'ended' };
-  if (line.startsWith('error '))
-    return { kind: 'refused', reason: line.slice('error '.length).replace(/[^ -~]/g, '?') };
+  const [, word, sentence = ''] = /^(error|stays) (.*)$/.exec(line) ?? [];
+  const reason = sentence.replace(/[^ -~]/g, '?');
+  if (word === 'error') return { kind: 'refused', reason };
+  if (word === 'stays') return { kind: 'stays', reason };
   return { kind: 'done', bytes: Number(/^done (\d{1,15})$/.exec(line)?.[1] ?? 0) };
 }
 

@@ -138,6 +138,21 @@ bool ProgramMemory::isEmpty() const {
   return memories_.empty();
 }
 
+/// False if it must stay: the driver does not say how it is mapped, or an array may get it.
+bool ProgramMemory::describe(MovablePiece& piece) const {
+  if (below_.cuMemGetAllocationPropertiesFromHandle(&piece.properties, *piece.handle) !=
+          CUDA_SUCCESS ||
+      (piece.properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) != 0)
+    return false;
+  return std::ranges::all_of(piece.mappings, [&](MovablePiece::Mapping& mapping) {
+    unsigned long long access = 0;
+    const CUresult status =
+        below_.cuMemGetAccess(&access, &piece.properties.location, mapping.begin);
+    mapping.access = static_cast<CUmemAccess_flags>(access);
+    return status == CUDA_SUCCESS;
+  });
+}
+
 void ProgramMemory::addPieces(std::vector<MovablePiece>& pieces) {
   const std::lock_guard lock(mutex_);
   std::map<Number, std::vector<MovablePiece::Mapping>> mappings;
@@ -146,16 +161,8 @@ void ProgramMemory::addPieces(std::vector<MovablePiece>& pieces) {
   for (auto& [number, memory] : memories_) {
     if (memory.shared || memory.inArray) continue;
     MovablePiece piece{.handle = &memory.handle, .bytes = memory.bytes};
-    if (below_.cuMemGetAllocationPropertiesFromHandle(&piece.properties, memory.handle) !=
-        CUDA_SUCCESS)
-      continue;  // it stays
     piece.mappings = std::move(mappings[number]);
-    for (MovablePiece::Mapping& mapping : piece.mappings) {
-      unsigned long long access = 0;
-      below_.cuMemGetAccess(&access, &piece.properties.location, mapping.begin);
-      mapping.access = static_cast<CUmemAccess_flags>(access);
-    }
-    pieces.push_back(std::move(piece));
+    if (describe(piece)) pieces.push_back(std::move(piece));
   }
 }
 

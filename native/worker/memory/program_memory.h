@@ -56,6 +56,7 @@ class ProgramMemory {
   Number add(const Memory& memory);
   CUresult settle(Number number);
   Memory* find(Number number);
+  bool describe(MovablePiece& piece) const;
 
   const Driver& below_;
   mutable std::mutex mutex_;

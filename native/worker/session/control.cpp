@@ -66,7 +66,9 @@ std::string Control::execute(std::string_view command, OwnedFile arena) {
   if (!suspends || error != std::errc() || parsed != end)
     return answerTo("its worker is of an older build and does not know the command");
   const std::string sentence = suspension_.suspend(milliseconds * kMillisecond);
-  return sentence.empty() ? "done " + std::to_string(session_.swap.bytes()) : answerTo(sentence);
+  if (!sentence.empty()) return answerTo(sentence);
+  const std::string stays = suspension_.whyStays();
+  return stays.empty() ? "done " + std::to_string(session_.swap.bytes()) : "stays " + stays;
 }
 
 }  // namespace worker

@@ -3,10 +3,12 @@
 // receives nothing from a socket, because descriptors could come with it whose close blocks.
 //
 // | command              | answer: what follows, or `error SENTENCE`                            |
-// | suspend MILLISECONDS | `done BYTES`: so much memory can leave. Error: it goes on unchanged  |
+// | suspend MILLISECONDS | `done BYTES`: it is suspended, and so much of its memory can leave;  |
+// |                      | `stays SENTENCE`: suspended, but its memory cannot leave. Error: it  |
+// |                      | goes on unchanged                                                    |
 // | leave                | `done`: the memory is in the arena. Error: it stays on the GPU       |
-// | resume               | `done`. Error: there is no room on the GPU, so nothing has changed   |
-// | drop                 | `done`: the arena is given up. Error: the memory is in it            |
+// | resume               | `done`. Error: it stays suspended, and its memory in the arena       |
+// | drop                 | `done`: the arena is given up. Error: it is kept                     |
 //
 // `leave` comes with an arena as a second descriptor, unless the worker has one that suffices.
 #pragma once

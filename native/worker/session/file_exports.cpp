@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace worker {
@@ -47,6 +48,14 @@ wire::FileKey FileExports::keyOf(const ExportTable::Found& found) {
 
 std::uint64_t FileExports::idOf(const ExportTable::Found& found) {
   return valueOf<std::uint64_t>(found);
+}
+
+bool FileExports::offersMemory() {
+  settle();
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(exports_, [](const auto& each) {
+    return each.second.descriptors > 0 || each.second.offered;
+  });
 }
 
 MovableMemory::Geometry FileExports::geometryOf(const ExportTable::Found& found) {

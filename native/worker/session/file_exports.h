@@ -3,8 +3,6 @@
 // descriptor goes to other workers of the allocation only.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -14,26 +12,11 @@
 #include <utility>
 
 #include "native/worker/memory/movable_memory.h"
+#include "native/worker/session/owned_file.h"
 #include "native/worker/session/sharing.h"
 #include "wire/file_offers.h"
 
 namespace worker {
-
-/// A descriptor that is closed with this object.
-class OwnedFile {
- public:
-  explicit OwnedFile(int file = -1) : file_(file) {}
-  OwnedFile(OwnedFile&& other) noexcept : file_(other.release()) {}
-  OwnedFile& operator=(OwnedFile&& other) noexcept { return std::swap(file_, other.file_), *this; }
-  ~OwnedFile() {
-    if (file_ >= 0) close(file_);
-  }
-  int get() const { return file_; }
-  int release() { return std::exchange(file_, -1); }
-
- private:
-  int file_;
-};
 
 /// Thread-safe. Never destroyed after the first add().
 class FileExports {
@@ -66,6 +49,9 @@ class FileExports {
   std::optional<SharedName> name(const Object& object, std::uint64_t bytes);
   /// The object is about to end: others cannot import it from now on.
   void ended(const Object& object);
+
+  /// Whether other processes may have memory through a descriptor of a program.
+  bool offersMemory();
 
   /// A descriptor that is readable if settle() has work.
   int hangUps() const { return hangUps_; }

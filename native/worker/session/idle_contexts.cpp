@@ -27,7 +27,7 @@ bool IdleContexts::await(std::uint64_t deadline) {
 }
 
 /// The list of uses keeps the client from destroying the context meanwhile. An error is that of
-/// work that has failed, which the client's next call returns too.
+/// work that has failed: the client's next call returns it too.
 void IdleContexts::run(const std::vector<void*>& contexts) {
   Uses::Slot use(session_.uses);
   for (void* object : contexts) {
@@ -38,7 +38,7 @@ void IdleContexts::run(const std::vector<void*>& contexts) {
       use.hold(nullptr, context);
     }
     const InContext current(session_.driver, context);
-    if (current.status() == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
+    if (current.status() == CUDA_SUCCESS) session_.noteFault(session_.driver.cuCtxSynchronize());
     use.release();
   }
   const std::lock_guard lock(mutex_);

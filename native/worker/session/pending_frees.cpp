@@ -39,6 +39,21 @@ bool PendingFrees::any() const {
 
 bool PendingFrees::settle() {
   const std::lock_guard one(settling_);
+  return paused_ ? any() : settleNow();
+}
+
+void PendingFrees::pause() {
+  const std::lock_guard one(settling_);
+  settleNow();
+  paused_ = true;
+}
+
+void PendingFrees::goOn() {
+  const std::lock_guard one(settling_);
+  paused_ = false;
+}
+
+bool PendingFrees::settleNow() {
   std::vector<std::shared_ptr<Pending>> reached;
   bool more = false;
   {

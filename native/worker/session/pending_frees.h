@@ -24,9 +24,11 @@ class PendingFrees {
   CUresult add(const Driver& driver, CUstream stream, CUdeviceptr address,
                const Quota::Charge& charge);
   bool any() const;
-  /// Frees what streams have come to. Returns whether more is pending. Once it has returned, what
-  /// was reached before is free, whichever thread freed it.
+  /// Frees what streams have come to. Returns whether more is pending.
   bool settle();
+  /// Frees what streams have come to, and nothing more until goOn().
+  void pause();
+  void goOn();
   /// The context has ended, with its memory and its streams.
   void contextEnded(const void* context);
 
@@ -44,7 +46,10 @@ class PendingFrees {
   Quota& quota_;
   MovableMemory& memory_;
   SlackAccount& slack_;
-  std::mutex settling_;  ///< so that settle() waits for another thread's
+  bool settleNow();
+
+  std::mutex settling_;
+  bool paused_ = false;  ///< under settling_
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Pending>> list_;
 };

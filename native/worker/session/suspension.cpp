@@ -13,46 +13,59 @@ namespace {
 
 constexpr useconds_t kPollMicroseconds = 500;
 constexpr std::uint64_t kDropNanoseconds = 1'000'000'000;
-constexpr const char* kCallRuns = "one of its calls does not end";
 
 }  // namespace
 
 std::string Suspension::suspend(std::uint64_t timeoutNanoseconds) {
   if (suspended_) return {};
-  const std::uint64_t deadline = wire::monotonicNanoseconds() + timeoutNanoseconds;
-  if (std::string sentence = stopCalls(deadline); !sentence.empty()) return sentence;
-  if (!contexts_.await(deadline)) {
-    session_.readers.proceed();
-    return "its work on the GPU does not end";
-  }
-  session_.pendingFrees.settle();  // all of them: no other thread frees memory from now on
-  session_.memory.trim();
-  if (std::string sentence = session_.swap.refusal(); !sentence.empty()) {
-    session_.readers.proceed();
+  if (std::string sentence = stop(wire::monotonicNanoseconds() + timeoutNanoseconds);
+      !sentence.empty())
     return sentence;
-  }
+  session_.pendingFrees.pause();
+  session_.memory.trim();
   suspended_ = true;
   return {};
 }
 
+std::string Suspension::whyStays() {
+  if (session_.swap.isOut()) return {};
+  if (session_.memory.isShared() || session_.fileExports.offersMemory())
+    return "it shares GPU memory with other processes";
+  return session_.swap.whyStays();
+}
+
 std::string Suspension::leave(OwnedFile arena) {
-  return suspended_ ? session_.swap.leave(std::move(arena)) : "it is not suspended";
+  if (!suspended_) return "it is not suspended";
+  if (std::string sentence = whyStays(); !sentence.empty()) return sentence;
+  return session_.swap.moveOut(std::move(arena));
 }
 
 std::string Suspension::resume() {
   if (!suspended_) return {};
-  if (std::string sentence = session_.swap.enter(); !sentence.empty()) return sentence;
+  if (std::string sentence = session_.swap.moveIn(); !sentence.empty()) return sentence;
   suspended_ = false;
+  session_.pendingFrees.goOn();
   session_.readers.proceed();
   return {};
 }
 
+/// The driver's end of a registration waits for the GPU.
 std::string Suspension::drop() {
   if (suspended_) return session_.swap.drop();
-  if (!session_.readers.stop(wire::monotonicNanoseconds() + kDropNanoseconds)) return kCallRuns;
+  if (std::string sentence = stop(wire::monotonicNanoseconds() + kDropNanoseconds);
+      !sentence.empty())
+    return sentence;
   std::string sentence = session_.swap.drop();
   session_.readers.proceed();
   return sentence;
+}
+
+/// Stops the calls, and waits for the work. After the deadline, the session goes on.
+std::string Suspension::stop(std::uint64_t deadline) {
+  if (std::string sentence = stopCalls(deadline); !sentence.empty()) return sentence;
+  if (contexts_.await(deadline)) return {};
+  session_.readers.proceed();
+  return "its work on the GPU does not end";
 }
 
 /// A context in which a stream captures must not be waited for: that would end the capture. A
@@ -64,7 +77,7 @@ std::string Suspension::stopCalls(std::uint64_t deadline) {
       if (late) return "it captures work into a graph";
       continue;
     }
-    if (!session_.readers.stop(deadline)) return kCallRuns;
+    if (!session_.readers.stop(deadline)) return "one of its calls does not end";
     if (!session_.captures.any()) return {};
     session_.readers.proceed();
   }

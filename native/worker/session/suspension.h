@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "native/worker/session/file_exports.h"
 #include "native/worker/session/idle_contexts.h"
+#include "native/worker/session/owned_file.h"
 
 namespace worker {
 
@@ -15,18 +15,21 @@ class Suspension {
  public:
   explicit Suspension(Session& session) : session_(session), contexts_(session) {}
 
-  /// Returns once the session is suspended, also if it was. If it cannot be within the timeout, or
-  /// has memory that cannot leave, it goes on unchanged, and the sentence says why.
+  /// Returns once the session is suspended, also if it was. If it cannot be within the timeout, it
+  /// goes on unchanged, and the sentence says why.
   std::string suspend(std::uint64_t timeoutNanoseconds);
-  /// Moves the memory of the suspended session to the arena (Swap::leave).
+  /// Why the suspended session has memory that cannot leave. Empty if all of it can, or has left.
+  std::string whyStays();
+  /// Moves the memory of the suspended session to the arena (Swap::moveOut).
   std::string leave(OwnedFile arena);
   /// Brings its memory back, and lets the session go on. If there is no room for the memory, it
   /// stays suspended. Does nothing if it is not suspended.
   std::string resume();
-  /// Gives up the arena, also of a session that goes on: its calls are stopped meanwhile.
+  /// Gives up the arena, also of a session that goes on: it is stopped meanwhile.
   std::string drop();
 
  private:
+  std::string stop(std::uint64_t deadline);
   std::string stopCalls(std::uint64_t deadline);
 
   Session& session_;

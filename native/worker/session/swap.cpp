@@ -7,10 +7,14 @@
 #include "native/worker/reports/memory_size.h"
 #include "native/worker/session/in_context.h"
 #include "native/worker/session/memory_file.h"
+#include "wire/fault.h"
 
 namespace worker {
 
 namespace {
+
+/// Each takes up to 50 us to end, and as much to be made again (A100).
+constexpr std::size_t kMostMappings = 100'000;
 
 CUmemAccessDesc accessOf(const MovablePiece& piece, CUmemAccess_flags flags) {
   return {.location = piece.properties.location, .flags = flags};
@@ -63,20 +67,23 @@ Swap::~Swap() {
   if (arena_ != nullptr) munmap(arena_, arenaBytes_);
 }
 
-std::string Swap::refusal() const {
+std::string Swap::whyStays() const {
   if (out_) return {};
-  if (!forbidden_.empty() && memory_.holdsMemory()) return forbidden_;
-  return memory_.isShared() ? "it shares GPU memory with other processes" : std::string();
-}
-
-std::vector<MovablePiece> Swap::pieces() const {
-  return context_() == nullptr ? std::vector<MovablePiece>() : memory_.pieces();
+  if (!forbidden_.empty()) return memory_.holdsMemory() ? forbidden_ : std::string();
+  const std::vector<MovablePiece> pieces = memory_.pieces();
+  if (pieces.empty()) return {};
+  std::size_t mappings = 0;
+  for (const MovablePiece& piece : pieces) mappings += piece.mappings.size();
+  if (mappings > kMostMappings)
+    return "it has more than " + std::to_string(kMostMappings) + " mappings of GPU memory";
+  return context_() == nullptr ? "it has no context in which its GPU memory can be read"
+                               : std::string();
 }
 
 std::uint64_t Swap::bytes() const {
   std::uint64_t bytes = 0;
   if (!out_)
-    for (const MovablePiece& piece : pieces()) bytes += piece.bytes;
+    for (const MovablePiece& piece : memory_.pieces()) bytes += piece.bytes;
   return bytes;
 }
 
@@ -84,11 +91,11 @@ std::string Swap::failed(const char* what, CUresult status) const {
   return std::string("its GPU memory cannot be ") + what + ": " + nameOf(memory_.below(), status);
 }
 
-std::string Swap::leave(OwnedFile arena) {
+std::string Swap::moveOut(OwnedFile arena) {
   if (out_) return {};
   parts_.clear();
   std::uint64_t bytes = 0;
-  for (MovablePiece& piece : pieces()) {
+  for (MovablePiece& piece : memory_.pieces()) {
     parts_.push_back({.piece = std::move(piece), .offset = bytes});
     bytes += parts_.back().piece.bytes;
   }
@@ -96,25 +103,28 @@ std::string Swap::leave(OwnedFile arena) {
   CUcontext const context = context_();
   if (std::string sentence = prepare(std::move(arena), bytes, context); !sentence.empty())
     return sentence;
-  const InContext current(memory_.below(), context);
+  const InContext current(memory_.below(), registered_);
   if (const CUresult status = copyAll(true); status != CUDA_SUCCESS) return failed("read", status);
   unmapAll();
   out_ = true;
   return {};
 }
 
-/// After a failure nothing of it is on the GPU, and the arena has all of it.
-std::string Swap::enter() {
+std::string Swap::moveIn() {
   if (!out_) return {};
-  if (makeRoom() != CUDA_SUCCESS) {
+  CUresult status = makeRoom();
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) {
     std::uint64_t bytes = 0;
     for (const Part& part : parts_) bytes += part.piece.bytes;
     return "the GPU has no room for the " + formatMemorySize(bytes) + " of its memory";
   }
-  const InContext current(memory_.below(), context_());
-  CUresult status = mapAll();
+  const InContext current(memory_.below(), registered_);
+  if (status == CUDA_SUCCESS) status = mapAll();
   if (status == CUDA_SUCCESS) status = copyAll(false);
-  if (status != CUDA_SUCCESS) return unmapAll(), failed("brought back", status);
+  if (status != CUDA_SUCCESS && !wire::isFault(status)) {
+    unmapAll();
+    return failed("brought back", status);
+  }
   out_ = false;
   return {};
 }
@@ -124,7 +134,9 @@ std::string Swap::drop() {
   if (arena_ == nullptr) return {};
   if (registered_ != nullptr) {
     const InContext current(memory_.below(), registered_);
-    memory_.below().cuMemHostUnregister(arena_);
+    memory_.below().cuStreamDestroy_v2(std::exchange(stream_, nullptr));
+    const CUresult status = memory_.below().cuMemHostUnregister(arena_);
+    if (status != CUDA_SUCCESS && !wire::isFault(status)) return failed("parted from it", status);
     registered_ = nullptr;
   }
   munmap(arena_, arenaBytes_);
@@ -133,24 +145,34 @@ std::string Swap::drop() {
 }
 
 void Swap::contextEnded(CUcontext context) {
-  if (registered_ == context) registered_ = nullptr;
+  if (registered_ != context) return;
+  registered_ = nullptr;
+  stream_ = nullptr;
 }
 
 /// Takes a new arena, if one is given, and registers it.
 std::string Swap::prepare(OwnedFile arena, std::uint64_t bytes, CUcontext context) {
   if (arena.get() >= 0) {
-    drop();
+    if (std::string sentence = drop(); !sentence.empty()) return sentence;
     if (!take(std::move(arena))) return "its arena cannot be mapped";
   }
   if (arena_ == nullptr || arenaBytes_ < bytes)
     return "its arena is smaller than its memory of " + formatMemorySize(bytes);
-  if (registered_ != nullptr) return {};
-  const InContext current(memory_.below(), context);
-  const CUresult status =
-      memory_.below().cuMemHostRegister_v2(arena_, arenaBytes_, CU_MEMHOSTREGISTER_PORTABLE);
-  if (status != CUDA_SUCCESS) return failed("copied to host memory", status);
-  registered_ = context;
-  return {};
+  const CUresult status = registered_ == nullptr ? registerArena(context) : CUDA_SUCCESS;
+  return status == CUDA_SUCCESS ? std::string() : failed("copied to host memory", status);
+}
+
+CUresult Swap::registerArena(CUcontext context) {
+  const Driver& driver = memory_.below();
+  const InContext current(driver, context);
+  CUresult status = driver.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  if (status != CUDA_SUCCESS) return status;
+  status = driver.cuMemHostRegister_v2(arena_, arenaBytes_, CU_MEMHOSTREGISTER_PORTABLE);
+  if (status == CUDA_SUCCESS)
+    registered_ = context;
+  else
+    driver.cuStreamDestroy_v2(std::exchange(stream_, nullptr));
+  return status;
 }
 
 bool Swap::take(OwnedFile arena) {
@@ -170,9 +192,9 @@ CUresult Swap::copy(const Part& part, bool out) const {
   if (place.status() != CUDA_SUCCESS) return place.status();
   std::byte* const host = arena_ + part.offset;
   const CUresult status =
-      out ? driver.cuMemcpyDtoHAsync_v2(host, place.address(), part.piece.bytes, nullptr)
-          : driver.cuMemcpyHtoDAsync_v2(place.address(), host, part.piece.bytes, nullptr);
-  return status == CUDA_SUCCESS && place.isOwn() ? driver.cuCtxSynchronize() : status;
+      out ? driver.cuMemcpyDtoHAsync_v2(host, place.address(), part.piece.bytes, stream_)
+          : driver.cuMemcpyHtoDAsync_v2(place.address(), host, part.piece.bytes, stream_);
+  return status == CUDA_SUCCESS && place.isOwn() ? driver.cuStreamSynchronize(stream_) : status;
 }
 
 /// Waits for the copies also after a failure, because the driver ends a context whose memory is
@@ -183,7 +205,7 @@ CUresult Swap::copyAll(bool out) const {
     status = copy(part, out);
     if (status != CUDA_SUCCESS) break;
   }
-  const CUresult waited = memory_.below().cuCtxSynchronize();
+  const CUresult waited = memory_.below().cuStreamSynchronize(stream_);
   return status != CUDA_SUCCESS ? status : waited;
 }
 

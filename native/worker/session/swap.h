@@ -12,11 +12,11 @@
 #include "cuda_abi.h"
 #include "native/worker/memory/movable_memory.h"
 #include "native/worker/memory/movable_piece.h"
-#include "native/worker/session/file_exports.h"
+#include "native/worker/session/owned_file.h"
 
 namespace worker {
 
-/// For one thread at a time. Between leave() and enter(), and during both, no call of the client
+/// For one thread at a time. Between moveOut() and moveIn(), and during both, no call of the client
 /// may be executed and no work of the session may run. Functions that return a sentence return an
 /// empty one if all is done; else nothing has changed.
 class Swap {
@@ -31,18 +31,19 @@ class Swap {
 
   /// The session's memory cannot leave, for a reason that does not change.
   void forbid(std::string why) { forbidden_ = std::move(why); }
-  /// Why memory that the session holds now cannot leave. Empty if it can, or if there is none.
-  std::string refusal() const;
+  /// Why memory that the session has on the GPU cannot leave. Empty if it can, or if there is none.
+  std::string whyStays() const;
 
-  /// Bytes that can leave now. 0 if they have left, or if there is no context.
+  /// Bytes that can leave now.
   std::uint64_t bytes() const;
   bool isOut() const { return out_; }
 
   /// `arena`: a sealed memory file of at least bytes(), all of it populated; -1: the one that there
   /// is. It is registered with the driver once, and kept.
-  std::string leave(OwnedFile arena);
-  /// Takes room for all of the memory before it brings back any of it.
-  std::string enter();
+  std::string moveOut(OwnedFile arena);
+  /// Takes room for all of the memory before it brings back any of it. If a fault has ended the
+  /// contexts meanwhile, the memory is there without its content, which no call can read.
+  std::string moveIn();
   /// Gives up the arena.
   std::string drop();
 
@@ -56,9 +57,9 @@ class Swap {
     std::uint64_t offset = 0;
   };
 
-  std::vector<MovablePiece> pieces() const;
   std::string prepare(OwnedFile arena, std::uint64_t bytes, CUcontext context);
   bool take(OwnedFile arena);
+  CUresult registerArena(CUcontext context);
   CUresult copy(const Part& part, bool out) const;
   CUresult copyAll(bool out) const;
   CUresult makeRoom();
@@ -72,6 +73,7 @@ class Swap {
   std::byte* arena_ = nullptr;
   std::uint64_t arenaBytes_ = 0;
   CUcontext registered_ = nullptr;  ///< the context with which the arena is registered
+  CUstream stream_ = nullptr;       ///< of that context, for the copies: the gate knows it not
   std::vector<Part> parts_;
   bool out_ = false;
 };

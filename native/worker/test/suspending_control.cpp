@@ -52,8 +52,8 @@ OwnedFile makeArena(std::uint64_t bytes) {
       usleep(100);
       continue;
     }
-    const std::uint64_t bytes = session.swap.bytes();
-    if (bytes <= kOften || round % kSeldom == 0) {
+    const std::uint64_t bytes = suspension.whyStays().empty() ? session.swap.bytes() : 0;
+    if (bytes > 0 && (bytes <= kOften || round % kSeldom == 0)) {
       const std::string sentence = suspension.leave(bytes > arena ? makeArena(bytes) : OwnedFile());
       if (!sentence.empty()) session.fail("its memory did not leave: " + sentence);
       arena = std::max(arena, bytes);

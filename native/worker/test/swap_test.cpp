@@ -219,6 +219,11 @@ TEST_CASE_FIXTURE(Swapping, "an arena outlives the context that it was registere
   free(memory);
   for (const std::uint64_t ended : {made.handle, context})
     CHECK(frames.call(CallNumber::cuCtxDestroy_v2, ended).status == CUDA_SUCCESS);
+  const auto handle = create(2 * kMiB);
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(suspension.whyStays() == "it has no context in which its GPU memory can be read");
+  CHECK(suspension.resume().empty());
+  CHECK(driver.cuMemRelease(handle) == CUDA_SUCCESS);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(session.swap.bytes() == 0);
   CHECK(suspension.leave(OwnedFile()).empty());
@@ -239,7 +244,10 @@ TEST_CASE_FIXTURE(Swapping, "memory that other processes may have cannot leave")
   worker::MovableMemory::Geometry geometry;
   CHECK(session.memory.exportFile(memory, &file, &geometry) == CUDA_SUCCESS);
   const OwnedFile exported(file);
-  CHECK(suspension.suspend(kLong) == "it shares GPU memory with other processes");
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(suspension.whyStays() == "it shares GPU memory with other processes");
+  CHECK(suspension.leave(arenaOf(2 * kMiB)) == "it shares GPU memory with other processes");
+  CHECK(suspension.resume().empty());
   free(memory);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(suspension.resume().empty());
@@ -255,16 +263,22 @@ TEST_CASE_FIXTURE(Swapping, "memory that other processes may have cannot leave")
   CHECK(driver.cuMemImportFromShareableHandle(
             &imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS);
-  CHECK(suspension.suspend(kLong) == "it shares GPU memory with other processes");
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(suspension.whyStays() == "it shares GPU memory with other processes");
+  CHECK(suspension.resume().empty());
   CHECK(driver.cuMemRelease(imported) == CUDA_SUCCESS);
 }
 
-TEST_CASE_FIXTURE(Swapping, "a session that must keep its memory is suspended only without any") {
+TEST_CASE_FIXTURE(Swapping, "a session that must keep its memory is suspended with it") {
   session.swap.forbid("it is not to");
   CHECK(suspension.suspend(kLong).empty());
+  CHECK(suspension.whyStays().empty());
   CHECK(suspension.resume().empty());
   const CUdeviceptr memory = allocate(100);
-  CHECK(suspension.suspend(kLong) == "it is not to");
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(suspension.whyStays() == "it is not to");
+  CHECK(suspension.leave(arenaOf(2 * kMiB)) == "it is not to");
+  CHECK(suspension.resume().empty());
   free(memory);
 }
 
@@ -313,6 +327,8 @@ TEST_CASE_FIXTURE(Swapping, "whichever call of the driver fails, no byte is lost
   mayFail<&worker::Driver::cuMemcpyDtoHAsync_v2>(below);
   mayFail<&worker::Driver::cuMemcpyHtoDAsync_v2>(below);
   mayFail<&worker::Driver::cuMemHostRegister_v2>(below);
+  mayFail<&worker::Driver::cuMemHostUnregister>(below);
+  mayFail<&worker::Driver::cuStreamCreate>(below);
   original<& worker::Driver::cuCtxSynchronize> = below.cuCtxSynchronize;
   below.cuCtxSynchronize = [] {
     const CUresult status = original<&worker::Driver::cuCtxSynchronize>();
