@@ -13,14 +13,15 @@ namespace worker {
 namespace {
 
 /// Whether the word is memory of a GPU, or shared with the client. Other memory of the host that
-/// the driver knows is the worker's own.
+/// the driver knows is the worker's own. The driver's pools have no such words (recorded).
 bool mayAccess(const Thread& thread, CUdeviceptr address, std::size_t bytes) {
   CUmemorytype type{};
   CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
   void* answer = &type;
   if (thread.driver.cuPointerGetAttributes(1, &attribute, &answer, address) != CUDA_SUCCESS)
     return false;
-  return type == CU_MEMORYTYPE_DEVICE || thread.session.shared.contains(address, bytes);
+  if (type == CU_MEMORYTYPE_DEVICE) return !thread.session.memory.pools().find(address);
+  return thread.session.shared.contains(address, bytes);
 }
 
 CUresult checkOperation(const Thread& thread, const CUstreamBatchMemOpParams& operation) {

@@ -84,7 +84,17 @@ CUresult checked(Call call, const Spans&... spans) {
 }
 
 bool isOurs(CUdeviceptr address, std::size_t bytes) {
-  return installed->touches(address, bytes == 0 ? 1 : bytes);
+  const std::size_t some = bytes == 0 ? 1 : bytes;
+  return installed->touches(address, some) || installed->pools().touches(address, some);
+}
+
+/// An allocation as a program knows it: of cuMemAlloc, or of a pool.
+std::optional<MovableMemory::Allocation> allocationAt(CUdeviceptr address) {
+  if (const auto memory = installed->find(address)) return memory;
+  const auto pooled = installed->pools().find(address);
+  if (!pooled) return std::nullopt;
+  return MovableMemory::Allocation{
+      .begin = pooled->begin, .bytes = pooled->bytes, .id = pooled->id, .pool = pooled->pool};
 }
 
 void replaceCopies(Driver& driver) {
@@ -249,7 +259,9 @@ void describe(const MovableMemory::Allocation& memory, CUpointer_attribute attri
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       if (memory.synchronous) put<int>(data, *memory.synchronous);
       return;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, 1);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<int>(data, memory.pool == nullptr ? 1 : 0);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(data, memory.pool);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<cuuint64_t>(data, 0);
     default: return;
   }
@@ -259,7 +271,7 @@ void replaceQuestions(Driver& driver) {
   driver.cuMemGetAddressRange_v2 = [](CUdeviceptr* begin, size_t* bytes, CUdeviceptr address) {
     const CUresult status = below().cuMemGetAddressRange_v2(begin, bytes, address);
     if (status != CUDA_SUCCESS || !isOurs(address, 1)) return status;
-    const auto memory = installed->find(address);
+    const auto memory = allocationAt(address);
     if (!memory) return CUDA_ERROR_NOT_FOUND;
     if (begin != nullptr) *begin = memory->begin;
     if (bytes != nullptr) *bytes = memory->bytes;
@@ -269,7 +281,7 @@ void replaceQuestions(Driver& driver) {
                                     CUdeviceptr address) {
     const CUresult status = below().cuPointerGetAttribute(data, attribute, address);
     if (status != CUDA_SUCCESS || !isOurs(address, 1)) return status;
-    const auto memory = installed->find(address);
+    const auto memory = allocationAt(address);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     describe(*memory, attribute, data);
     return status;
@@ -278,7 +290,7 @@ void replaceQuestions(Driver& driver) {
                                      CUdeviceptr address) {
     const CUresult status = below().cuPointerGetAttributes(count, attributes, data, address);
     if (status != CUDA_SUCCESS || !isOurs(address, 1)) return status;
-    const auto memory = installed->find(address);
+    const auto memory = allocationAt(address);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; ++i) describe(*memory, attributes[i], data[i]);
     return status;
@@ -313,6 +325,7 @@ void MovableMemory::install(Driver& driver, bool exact) {
   replaceMappings(driver);
   replaceHandles(driver);
   replaceQuestions(driver);
+  if (!exact) pools_.install(driver);
   // What an older driver lacks stays missing.
   forEachFunction([&]<auto Member>(const char*) {
     if (below_.*Member == nullptr) driver.*Member = nullptr;

@@ -288,6 +288,7 @@ void MovableMemory::giveBack(const Entry& entry) {
 /// Addresses that begin no allocation are the driver's to judge.
 CUresult MovableMemory::free(CUdeviceptr address) {
   const auto memory = find(address);
+  if (pools_.find(address)) return freePooled(address);
   const auto parted = part(address);
   if (!parted)
     return below_.cuMemFree_v2(place(address, 1) == Place::elsewhere ? address : kNowhere);
@@ -297,6 +298,18 @@ CUresult MovableMemory::free(CUdeviceptr address) {
   release(*parted);
   if (!exact_) keepSpare(memory->context);
   return status;
+}
+
+/// cuMemFree of memory of a pool.
+CUresult MovableMemory::freePooled(CUdeviceptr address) {
+  Here here;
+  if (const CUresult status = this->here(&here); status != CUDA_SUCCESS) return status;
+  const CUresult status = await(here.owner);
+  keepSpare(here.owner);
+  if (status != CUDA_SUCCESS) return status;
+  if (!pools_.free(address)) return CUDA_ERROR_INVALID_VALUE;
+  pools_.synchronized();
+  return CUDA_SUCCESS;
 }
 
 std::optional<CUresult> MovableMemory::freeBehind(CUdeviceptr address, CUstream stream) {
@@ -339,6 +352,7 @@ void MovableMemory::release(Parted parted) {
 }
 
 std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
+  pools_.contextEnded(context);
   std::vector<CUdeviceptr> addresses;
   std::map<CUdeviceptr, Block> ended;
   {
@@ -467,6 +481,7 @@ std::vector<MovablePiece> MovableMemory::pieces() {
                                     .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE}}});
   }
   mapped_.addPieces(pieces);
+  pools_.addPieces(pieces);
   return pieces;
 }
 

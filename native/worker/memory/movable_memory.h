@@ -16,6 +16,7 @@
 #include "native/worker/accounts/context_owner.h"
 #include "native/worker/memory/free_ranges.h"
 #include "native/worker/memory/movable_piece.h"
+#include "native/worker/memory/pool_memory.h"
 #include "native/worker/memory/program_memory.h"
 #include "native/worker/session/captures.h"
 
@@ -82,9 +83,10 @@ class MovableMemory {
 
   struct Allocation {
     CUdeviceptr begin = 0;
-    std::uint64_t bytes = 0;  ///< asked for
-    std::uint64_t id = 0;     ///< never given again in this process
-    CUcontext context = nullptr;
+    std::uint64_t bytes = 0;          ///< asked for
+    std::uint64_t id = 0;             ///< never given again in this process
+    CUcontext context = nullptr;      ///< null for memory of a pool
+    CUmemoryPool pool = nullptr;      ///< null for memory of cuMemAlloc
     std::optional<bool> synchronous;  ///< CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, once it was set
   };
   /// The allocation that an address lies in.
@@ -118,6 +120,8 @@ class MovableMemory {
 
   /// Memory that the program maps itself.
   ProgramMemory& mapped() { return mapped_; }
+  /// Memory of pools.
+  const PoolMemory& pools() const { return pools_; }
   /// Frees what is kept for later requests.
   void trim();
   /// Whether there is any memory, also such that cannot leave.
@@ -161,6 +165,7 @@ class MovableMemory {
   void keepSpare(CUcontext context);
   CUresult await(CUcontext context);
   CUresult awaitHere(CUcontext context);
+  CUresult freePooled(CUdeviceptr address);
   void restore(Parted parted);
   void giveBack(const Entry& entry);
   const Entry* entryOf(CUdeviceptr address) const;
@@ -170,6 +175,7 @@ class MovableMemory {
   const ContextOwner owner_;
   Driver below_;
   ProgramMemory mapped_{below_};
+  PoolMemory pools_{below_, captures_};
   bool exact_ = false;
   std::shared_mutex submissions_;
   mutable std::shared_mutex mutex_;

@@ -166,6 +166,38 @@ TEST_CASE_FIXTURE(Swapping, "memory that the program maps itself comes back as i
   CHECK(freeBytes() == before + 3 * kBytes);
 }
 
+TEST_CASE_FIXTURE(Swapping, "memory of pools leaves with what is free in it, and comes back") {
+  CUstream stream = nullptr;
+  CHECK(driver.cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
+  CUdeviceptr first = 0, second = 0, third = 0;
+  CUmemoryPool pool = nullptr;
+  CHECK(driver.cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+  cuuint64_t threshold = 128 * kMiB, reserved = 0;
+  CHECK(driver.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) ==
+        CUDA_SUCCESS);
+  CHECK(driver.cuMemAllocAsync(&first, 4096, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuMemAllocAsync(&second, 40 * kMiB, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuMemFreeAsync(first, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  fill(second, 40 * kMiB, 1);
+  const std::uint64_t before = freeBytes();
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(session.swap.bytes() == 64 * kMiB);
+  CHECK(suspension.leave(arenaOf(64 * kMiB)).empty());
+  CHECK(freeBytes() == before + 64 * kMiB);
+  CHECK(suspension.resume().empty());
+  CHECK(has(second, 40 * kMiB, 1));
+  CHECK(driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+        CUDA_SUCCESS);
+  CHECK(reserved == 64 * kMiB);
+  CHECK(driver.cuMemAllocAsync(&third, 4096, stream) == CUDA_SUCCESS);
+  CHECK(third == first);
+  for (const CUdeviceptr each : {second, third})
+    CHECK(driver.cuMemFreeAsync(each, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuMemPoolTrimTo(pool, 0) == CUDA_SUCCESS);
+  CHECK(driver.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+}
+
 TEST_CASE_FIXTURE(Swapping, "without room on the GPU, the session stays suspended") {
   const CUdeviceptr memory = allocate(64 * kMiB), other = mapNew(32 * kMiB);
   fill(memory, 64 * kMiB, 1), fill(other, 32 * kMiB, 2);
