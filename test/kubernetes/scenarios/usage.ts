@@ -4,6 +4,7 @@ import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { SLOTS } from './product.js';
 import type { Scenario, Scene } from './scene.js';
+import { judgeSuspension } from './suspension.js';
 
 const USED = 64;
 const MIB = 2 ** 20;
@@ -14,7 +15,7 @@ export const usage: Scenario = {
   anywhere: true,
   about:
     'kubectl gpu-usage shows what each pod holds and uses, and a tenant sees ' +
-    'its own namespace only',
+    'its own namespace only; it suspends and resumes a pod',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(
@@ -43,7 +44,8 @@ export const usage: Scenario = {
     );
 
     tally.judge('a tenant sees its own namespace, and no other', await tenantView(scene));
-    await tenants.delete('pod', 'holds', 'waits');
+    await tenants.delete('pod', 'waits');
+    await judgeSuspension(scene, 'holds');
   },
 };
 
