@@ -84,12 +84,22 @@ export function slotSizeOf({ slotsPerGpu, slotMemory }: Configuration): SlotSize
 }
 
 /**
+ * The extender would place pods by slots that oversubscription adds, so these must be advertised.
+ * @throws ProxyError OVERSUBSCRIPTION_KUBERNETES
+ */
+export function checkOversubscription({ oversubscription, kubernetes }: Configuration): void {
+  const factors = [oversubscription.all ?? 1, ...oversubscription.some.values()];
+  if (kubernetes.enabled && factors.some((factor) => factor > 1))
+    throw new ProxyError('OVERSUBSCRIPTION_KUBERNETES');
+}
+
+/**
  * Warns of options for GPUs that the node does not have. No error: several nodes may share one
  * configuration file.
  */
 export function warnOfUnknownGpus(
   gpus: readonly GpuRecord[],
-  { gpu: selection = [], gpuMode, warmWorkers }: Configuration,
+  { gpu: selection = [], gpuMode, warmWorkers, oversubscription }: Configuration,
   logger: Logger,
 ): void {
   const known = new Set(gpus.flatMap(({ uuid, index }) => [uuid.toLowerCase(), String(index)]));
@@ -100,6 +110,7 @@ export function warnOfUnknownGpus(
     gpu: uuids,
     gpuMode: gpuMode.some.keys(),
     warmWorkers: warmWorkers.some.keys(),
+    oversubscription: oversubscription.some.keys(),
   }))
     for (const name of names)
       if (!known.has(name))

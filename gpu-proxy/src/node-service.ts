@@ -22,6 +22,7 @@ import { metricsOf } from './metrics/node-metrics.js';
 import { GpuNode } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import {
+  checkOversubscription,
   describeSelection,
   type NodeMachine,
   prepareMachine,
@@ -96,6 +97,7 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
+    checkOversubscription(current);
     const state = StateDirectory.open(current.state, new Addon(locateInstallation().addon));
     this.#state = state;
     const machine = await prepareMachine(current, state, logger);
@@ -284,6 +286,7 @@ function settingsOf({
   managedMemory,
   warmWorkers,
   hostMemory,
+  oversubscription,
   workerUids,
 }: Configuration): NodeSettings {
   return {
@@ -295,5 +298,6 @@ function settingsOf({
     hostMemory,
     users: workerUids,
     warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
+    oversubscription: (gpu) => forGpu(oversubscription, gpu, 1),
   };
 }

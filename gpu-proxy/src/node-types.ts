@@ -1,4 +1,10 @@
-import type { AllocationSpecification, GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
+import type {
+  AllocationSpecification,
+  GpuRecord,
+  Limits,
+  Owner,
+  Suspender,
+} from '@nvidia-virtual/ledger';
 import type { RequestedSpecification } from '@nvidia-virtual/node-state/specification';
 import type { UidRange } from '@nvidia-virtual/service/configuration/kinds';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
@@ -27,6 +33,8 @@ export interface NodeSettings {
    * undefined: half of the node's memory.
    */
   readonly hostMemory?: number | undefined;
+  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  oversubscription(gpu: GpuRecord): number;
   /** User ids of workers, one for each allocation; by default the node's user. */
   readonly users?: UidRange | undefined;
 }
@@ -66,7 +74,12 @@ export interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   /** The memory of an allocation left the GPU, or came back. */
-  moved: [how: 'leaving' | 'entering', seconds: number, allocation: AllocationSpecification];
+  moved: [
+    how: 'leaving' | 'entering',
+    by: Suspender,
+    seconds: number,
+    allocation: AllocationSpecification,
+  ];
   arbiterRestarted: [];
   mpsRestarted: [];
   /** Its sessions were killed, because the driver reports memory use above the quota. */

@@ -29,6 +29,7 @@ import { DIRECT, type Launcher } from './host/launcher.js';
 import type { StateDirectory } from './host/state-directory.js';
 import { NodeProcesses, warmWorkersOf } from './node-processes.js';
 import type { AllocationRequest, NodeEvents, NodeSettings } from './node-types.js';
+import { Oversubscription } from './residency/oversubscription.js';
 import type { LiveSession } from './sessions/live-session.js';
 import type { Session } from './sessions/session.js';
 
@@ -79,6 +80,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #admission: Admission;
   readonly #registry: AllocationRegistry;
   readonly #processes: NodeProcesses;
+  readonly #oversubscription: Oversubscription;
   readonly #xids = new XidCounts();
   #settings: NodeSettings;
 
@@ -95,9 +97,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       guaranteedShare: DEFAULT_GUARANTEED_SHARE,
       movesManaged: false,
       warmWorkers: () => 0,
+      oversubscription: () => 1,
       ...options.settings,
     };
-    this.#admission = new Admission(gpus, (gpu) => this.warmWorkers(gpu));
+    this.#admission = this.#admissionBy(() => this.#settings);
     const addon = new Addon(installation.addon);
     this.arenas = new Arenas({
       ...{ installation, addon, launcher: options.launcher ?? DIRECT },
@@ -114,6 +117,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       moved: (...move) => this.emit('moved', ...move),
       unbound: (id, socket) => this.emit('unbound', id, socket),
     });
+    this.#oversubscription = this.#oversubscribe(logger);
     const { arbitrated, cacheLimit, cacheEveryMs } = options;
     this.#processes = new NodeProcesses({
       ...{ host, state, gpus, settings: this.#settings, arbitrated, cacheLimit, cacheEveryMs },
@@ -144,6 +148,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       throw error;
     }
     node.#processes.start();
+    node.#oversubscription.start();
     return node;
   }
 
@@ -162,7 +167,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** @throws ProxyError WARM_WORKERS_NOT_LEFT; the former settings stay then */
   set settings(settings: NodeSettings) {
-    new Admission(this.gpus, (gpu) => warmWorkersOf(gpu, settings)).checkWarmWorkers(this.promised);
+    this.#admissionBy(() => settings).checkWarmWorkers(this.promised);
     this.#settings = settings;
     this.#processes.settings = settings;
   }
@@ -257,6 +262,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.#processes.arbiterConnected;
   }
 
+  /** Part of the last five minutes during which memory of the GPU moved. @param gpu its UUID */
+  exchangingRatio(gpu: string): number {
+    return this.#oversubscription.exchangingRatio(gpu);
+  }
+
   /** The reason why programs in concurrent mode must wait; undefined: they need not. */
   get mpsTrouble(): string | undefined {
     return this.#processes.mpsTrouble;
@@ -284,6 +294,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** Detaches. Programs continue, and the next node on this state directory takes over. */
   leave(): void {
+    this.#oversubscription.end();
     this.#processes.leave(this.#registry.gpusInUse);
     this.#registry.leave();
     this.#finish();
@@ -292,6 +303,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** Waits for the sessions, then removes every allocation. */
   async close(): Promise<void> {
     await this.#registry.close();
+    this.#oversubscription.end();
     await this.#processes.end();
     this.#finish();
   }
@@ -300,6 +312,38 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.arenas.leave();
     this.closer.end();
     this.#state.release();
+  }
+
+  #admissionBy(settings: () => NodeSettings): Admission {
+    return new Admission(this.gpus, {
+      warmWorkers: (gpu) => warmWorkersOf(gpu, settings()),
+      oversubscription: (gpu) => settings().oversubscription(gpu),
+      hostMemory: () => this.arenas.limit,
+    });
+  }
+
+  #oversubscribe(logger: Logger): Oversubscription {
+    return new Oversubscription({
+      gpus: this.gpus,
+      isOversubscribed: (gpu) => this.#admission.isOversubscribed(gpu),
+      refresh: () => this.refresh(),
+      node: {
+        logger,
+        roomOf: (gpu) => this.#admission.roomOf(gpu, this.promised),
+        hostMemory: () => this.arenas.limit,
+        guaranteedShare: () => this.#settings.guaranteedShare,
+        allocations: () => this.allocations,
+        timeOf: (allocation) => this.timeOf(allocation),
+        evict: (allocation) => this.suspend(allocation, 'policy'),
+        admit: (allocation) => this.resume(allocation, 'policy'),
+        trouble: (specification, error) => this.emit('trouble', specification, error),
+      },
+    });
+  }
+
+  #isOversubscribed(gpus: readonly string[]): boolean {
+    const own = this.gpus.filter(({ uuid }) => gpus.includes(uuid));
+    return own.some((gpu) => this.#admission.isOversubscribed(gpu));
   }
 
   #makeHost(options: NodeOptions, addon: Addon): AllocationHost {
@@ -312,6 +356,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       ownCaches: !state.temporary,
       movesManaged: () => this.#settings.movesManaged,
       cost: (what, gpus) => this.#cost(what, gpus),
+      isOversubscribed: ({ gpus }) => this.#isOversubscribed(gpus),
       mayStart: (specification) => this.#processes.mayStart(specification),
       mpsClient: (specification) =>
         this.#processes.mpsClient(specification, this.#cost('contextMemory', specification.gpus)),
@@ -342,10 +387,19 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       uid: this.#userFor(requested.mode, request.uid),
       createdAt: new Date().toISOString(),
       draining: false,
-      ...(request.suspended && { suspended: true, suspendedBy: ['pod'] }),
+      ...this.#suspended(request, granted.gpus),
       owner: request.owner,
       slots: request.grant?.slots,
     };
+  }
+
+  /** On an oversubscribed GPU, it gets room when its first program asks for it. */
+  #suspended({ suspended }: AllocationRequest, gpus: readonly string[]) {
+    const by: readonly Suspender[] = [
+      ...(suspended ? (['pod'] as const) : []),
+      ...(this.#isOversubscribed(gpus) ? (['policy'] as const) : []),
+    ];
+    return by.length > 0 && { suspended: true, suspendedBy: by };
   }
 
   #userFor(mode: AllocationSpecification['mode'], requested?: number): number | undefined {

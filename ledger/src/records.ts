@@ -59,8 +59,11 @@ export type Latency = 'low';
 /** `summary`: programs write a table of calls and GPU work to standard error when they exit. */
 export type TraceMode = 'summary';
 
-/** `node`: an administrator, by `gpu-proxy suspend`; `pod`: the annotation of its pod. */
-export type Suspender = 'node' | 'pod';
+/**
+ * `node`: an administrator, by `gpu-proxy suspend`; `pod`: the annotation of its pod; `policy`: an
+ * oversubscribed GPU has no room for it now.
+ */
+export type Suspender = 'node' | 'pod' | 'policy';
 
 /** Content of allocation.json. */
 export interface AllocationSpecification {

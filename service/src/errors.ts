@@ -133,6 +133,28 @@ const TABLE = {
       'contexts including the new one, and {warm} for warm workers or the MPS server. ' +
       'Request less, or delete an allocation.',
   ],
+  OVERSUBSCRIPTION_NOT_LEFT: [
+    125,
+    'GPU {gpu} has {left} left for a quota, but {asked} was requested. It is oversubscribed, so ' +
+      'the quotas of its allocations must fit into host memory, too: of {host} by hostMemory, ' +
+      '{promised} are promised. Request less, raise hostMemory, or delete an allocation.',
+  ],
+  OVERSUBSCRIBED_GPUS: [
+    125,
+    'An allocation of several GPUs cannot use GPU {gpu}, because it is oversubscribed, and the ' +
+      'memory of such an allocation cannot leave. Request one GPU, or GPUs that are not ' +
+      'oversubscribed.',
+  ],
+  OVERSUBSCRIPTION_KUBERNETES: [
+    2,
+    'oversubscription above 1 is for nodes without Kubernetes: its slots are not advertised yet. ' +
+      'Leave it out, or set kubernetes.enabled to false.',
+  ],
+  TURN_NOT_COMING: [
+    125,
+    'Allocation {id} waits for GPU memory, and no turn will give it any. {reason} ' +
+      'End programs of the others, or delete one.',
+  ],
   SHARE_NOT_LEFT: [
     125,
     'GPU {gpu} has {left} % of its time left for fixed shares, but {asked} % was requested: ' +

@@ -112,9 +112,10 @@ export function resume(idOrName: string, options: ClientOptions, screen: Screen)
   return withNode(options, async (client) => {
     const { id, outBytes } = await client.call('getAllocation', { id: idOrName });
     const took = stopwatch();
-    await client.call('resumeAllocation', { id });
-    const memory = outBytes === 0 ? '' : `: ${formatMemorySize(outBytes)} came back${took()}`;
-    screen.write(`${id} is resumed${memory}\n`);
+    const { state } = await client.call('resumeAllocation', { id });
+    const came = outBytes === 0 ? '' : `: ${formatMemorySize(outBytes)} came back${took()}`;
+    const turn = ': it gets GPU memory in its turn, because the GPU is oversubscribed';
+    screen.write(`${id} is resumed${state === 'MEMORY_STATE_OUT' ? turn : came}\n`);
   });
 }
 

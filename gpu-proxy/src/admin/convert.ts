@@ -121,7 +121,6 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     uid,
     createdAt,
     draining,
-    suspended = false,
     owner,
     slots = [],
   } = allocation.specification;
@@ -139,7 +138,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     },
     limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
     ...(uid === undefined ? {} : { uid }),
-    ...{ createdAt, draining, suspended, socketPath: allocation.socketPath },
+    ...{ createdAt, draining, suspended: allocation.suspended, socketPath: allocation.socketPath },
     ...{ state: MEMORY_STATES[allocation.state], outBytes: allocation.outBytes },
     memoryUsedBytes: allocation.memoryUsed,
     peakMemoryBytes: allocation.peakMemory,

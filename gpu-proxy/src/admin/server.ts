@@ -132,7 +132,7 @@ function unaryCalls(node: GpuNode, granted: Granted) {
     resumeAllocation: async ({ id }) => {
       const allocation = node.find(id);
       await node.resume(allocation);
-      if (allocation.specification.suspended) throw stillSuspended(allocation);
+      if (allocation.suspended) throw stillSuspended(allocation);
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {

@@ -1,6 +1,6 @@
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
 import { DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
-import { Admission, type GpuWish } from './admission.js';
+import { Admission, type AdmissionSettings, type GpuWish } from './admission.js';
 
 const GiB = 2 ** 30;
 const SMALL: GpuRecord = {
@@ -33,8 +33,12 @@ function allocation(
   return { ...rest, limits: DEFAULT_LIMITS, gpus, memory, share, policy };
 }
 
+function settings({ warm = 0, factor = 1, host = 0 }): AdmissionSettings {
+  return { warmWorkers: () => warm, oversubscription: () => factor, hostMemory: () => host };
+}
+
 function admission(warm = 0): Admission {
-  return new Admission([SMALL, LARGE], () => warm);
+  return new Admission([SMALL, LARGE], settings({ warm }));
 }
 
 test('quotas, one context each and warm workers never exceed the memory', () => {
@@ -89,7 +93,7 @@ test('"all memory" means the same amount on each of several GPUs, and the maximu
 
 test('concurrent mode: a context for MPS, none for warm workers, one GPU', () => {
   const concurrent = [SMALL, LARGE].map((gpu) => ({ ...gpu, mode: 'concurrent' as const }));
-  const admission = new Admission(concurrent, () => 0);
+  const admission = new Admission(concurrent, settings({}));
   expect(admission.memoryLeft(concurrent[0] as GpuRecord, [])).toBe((10 - 1 - 1) * GiB);
   expect(() => admission.checkWarmWorkers([allocation(['GPU-a'], 10 * GiB)])).not.toThrow();
   const wish = { ...WISH, mode: 'concurrent' } as const;
@@ -97,4 +101,45 @@ test('concurrent mode: a context for MPS, none for warm workers, one GPU', () =>
   expect(() => admission.admit({ ...wish, gpus: ['0', '1'] }, [])).toThrow(
     'An allocation in concurrent mode has one GPU',
   );
+});
+
+describe('an oversubscribed GPU', () => {
+  const of = (factor: number, host: number, warm = 0) =>
+    new Admission([SMALL, LARGE], settings({ factor, host, warm }));
+  const GPU_0 = { ...WISH, gpus: ['0'] };
+
+  test('the quotas and contexts are at most so many times its memory', () => {
+    const present = [allocation(['GPU-a'], 6 * GiB)];
+    expect(of(1.5, 100 * GiB).memoryLeft(SMALL, present)).toBe((15 - 6 - 2) * GiB);
+    expect(of(1.5, 100 * GiB, 1).memoryLeft(SMALL, present)).toBe((15 - 6 - 3) * GiB);
+    expect(of(1.5, 100 * GiB).memoryLeft(SMALL, [])).toBe(9 * GiB);
+    expect(() => of(1.5, 100 * GiB).admit({ ...GPU_0, memory: 8 * GiB }, present)).toThrow(
+      'GPU 0 (GPU-a) has 7 GiB left for a quota, but 8 GiB was requested. Of its 10 GiB, ' +
+        'oversubscribed 1.5 times, 6 GiB are the quotas of 1 allocation, ',
+    );
+  });
+
+  test('each quota fits by itself beside all contexts', () => {
+    const present = [allocation(['GPU-a'], 8 * GiB), allocation(['GPU-a'], GiB)];
+    expect(of(4, 100 * GiB).memoryLeft(SMALL, present)).toBe(0);
+    expect(of(4, 100 * GiB).memoryLeft(SMALL, present.slice(1))).toBe(8 * GiB);
+  });
+
+  test('all quotas fit into host memory, unless they fit on the GPU', () => {
+    const present = [allocation(['GPU-a'], 5 * GiB), allocation(['GPU-b'], 4 * GiB)];
+    expect(of(2, 12 * GiB).memoryLeft(SMALL, present)).toBe(3 * GiB);
+    expect(of(2, 14 * GiB).memoryLeft(SMALL, present)).toBe(5 * GiB);
+    expect(() => of(2, 12 * GiB).admit({ ...GPU_0, memory: 4 * GiB }, present)).toThrow(
+      'GPU 0 (GPU-a) has 3 GiB left for a quota, but 4 GiB was requested. It is oversubscribed, ' +
+        'so the quotas of its allocations must fit into host memory, too: of 12 GiB by ' +
+        'hostMemory, 9 GiB are promised.',
+    );
+    expect(of(2, 0).admit({ ...GPU_0, memory: 3 * GiB }, present).memory).toBe(3 * GiB);
+  });
+
+  test('an allocation of several GPUs is refused, because its memory cannot leave', () => {
+    expect(() => of(2, 100 * GiB).admit({ ...WISH, gpus: ['0', '1'] }, [])).toThrow(
+      'An allocation of several GPUs cannot use GPU 0 (GPU-a), because it is oversubscribed',
+    );
+  });
 });

@@ -34,20 +34,31 @@ export function contextsAside({ mode }: GpuRecord, warmWorkers: number): number 
   return mode === 'concurrent' ? 1 : warmWorkers;
 }
 
+export interface AdmissionSettings {
+  /** The number of warm workers of a GPU; each holds a context. */
+  warmWorkers(gpu: GpuRecord): number;
+  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  oversubscription(gpu: GpuRecord): number;
+  /** Bytes of host memory for GPU memory. */
+  hostMemory(): number;
+}
+
 /**
  * Admission control. On each GPU, two sums are limited:
  * - quotas, one context for each allocation, and the contexts of warm workers or of the MPS server:
  *   at most the memory of the GPU;
  * - shares of `fixed` allocations: at most 100.
+ * On an oversubscribed GPU, the first sum is at most so many times its memory, each quota must fit
+ * by itself, and all quotas together must fit into host memory: while one allocation leaves, all
+ * others may be out.
  */
 export class Admission {
   readonly #gpus: readonly GpuRecord[];
-  readonly #warmWorkers: (gpu: GpuRecord) => number;
+  readonly #settings: AdmissionSettings;
 
-  /** @param warmWorkers returns the number of warm workers of a GPU; each holds a context. */
-  constructor(gpus: readonly GpuRecord[], warmWorkers: (gpu: GpuRecord) => number) {
+  constructor(gpus: readonly GpuRecord[], settings: AdmissionSettings) {
     this.#gpus = gpus;
-    this.#warmWorkers = warmWorkers;
+    this.#settings = settings;
   }
 
   /**
@@ -58,6 +69,9 @@ export class Admission {
     const gpus = wish.gpus.length > 0 ? this.#named(wish.gpus) : [this.#bestFit(wish, present)];
     if (gpus.length > 1 && wish.mode === 'concurrent')
       throw new ProxyError('CONCURRENT_GPUS', { count: plural(gpus.length, 'GPU') });
+    const over = gpus.find((gpu) => this.isOversubscribed(gpu));
+    if (over && gpus.length > 1)
+      throw new ProxyError('OVERSUBSCRIBED_GPUS', { gpu: describe(over) });
     for (const gpu of gpus) this.#require(gpu, wish, present);
     const memory = wish.memory || Math.min(...gpus.map((gpu) => this.memoryLeft(gpu, present)));
     return { gpus: gpus.map(({ uuid }) => uuid), memory };
@@ -65,8 +79,17 @@ export class Admission {
 
   /** The largest possible quota of a new allocation, in bytes. Its context is already deducted. */
   memoryLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
-    const { quotas, contexts, warm } = this.#use(gpu, present);
-    return Math.max(0, gpu.memory - quotas - contexts - warm - gpu.contextMemory);
+    return Math.max(0, Math.min(this.#gpuLeft(gpu, present), this.#hostLeft(gpu, present)));
+  }
+
+  isOversubscribed(gpu: GpuRecord): boolean {
+    return gpu.mode === 'exclusive' && this.#settings.oversubscription(gpu) > 1;
+  }
+
+  /** Bytes of a GPU for the memory of allocations, beside all contexts. */
+  roomOf(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    const { contexts, warm } = this.#use(gpu, present);
+    return Math.max(0, gpu.memory - contexts - warm);
   }
 
   /**
@@ -76,10 +99,11 @@ export class Admission {
   checkWarmWorkers(present: readonly AllocationSpecification[]): void {
     for (const gpu of this.#gpus) {
       const { count, quotas, contexts, warm } = this.#use(gpu, present);
-      if (this.#warmWorkers(gpu) === 0 || quotas + contexts + warm <= gpu.memory) continue;
+      if (this.#settings.warmWorkers(gpu) === 0 || this.#needed(gpu, present) <= gpu.memory)
+        continue;
       throw new ProxyError('WARM_WORKERS_NOT_LEFT', {
         gpu: describe(gpu),
-        count: this.#warmWorkers(gpu),
+        count: this.#settings.warmWorkers(gpu),
         warm: formatMemorySize(warm),
         memory: formatMemorySize(gpu.memory),
         promised: formatMemorySize(quotas + contexts),
@@ -88,9 +112,36 @@ export class Admission {
     }
   }
 
+  /** Bytes of a GPU that must be there at the same time. */
+  #needed(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    const { quotas, largest, contexts, warm } = this.#use(gpu, present);
+    return (this.isOversubscribed(gpu) ? largest : quotas) + contexts + warm;
+  }
+
   fixedShareLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
     const fixed = on(gpu, present).filter(({ policy }) => policy === 'fixed');
     return 100 - fixed.reduce((sum, { share }) => sum + share, 0);
+  }
+
+  #gpuLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    const { quotas, largest } = this.#use(gpu, present);
+    const room = this.roomOf(gpu, present) - gpu.contextMemory;
+    if (!this.isOversubscribed(gpu)) return room - quotas;
+    const more = (this.#settings.oversubscription(gpu) - 1) * gpu.memory;
+    return largest > room ? 0 : Math.min(room, Math.floor(more) + room - quotas);
+  }
+
+  /** As much as fits beside the others without host memory, or as host memory is left. */
+  #hostLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    if (!this.isOversubscribed(gpu)) return Number.POSITIVE_INFINITY;
+    const beside = this.roomOf(gpu, present) - gpu.contextMemory - this.#use(gpu, present).quotas;
+    return Math.max(beside, this.#settings.hostMemory() - this.#hostPromised(present));
+  }
+
+  /** The quotas of all allocations on oversubscribed GPUs. */
+  #hostPromised(present: readonly AllocationSpecification[]): number {
+    const over = this.#gpus.filter((gpu) => this.isOversubscribed(gpu));
+    return over.reduce((sum, gpu) => sum + this.#use(gpu, present).quotas, 0);
   }
 
   #use(gpu: GpuRecord, present: readonly AllocationSpecification[]) {
@@ -98,8 +149,9 @@ export class Admission {
     return {
       count: allocations.length,
       quotas: allocations.reduce((sum, { memory }) => sum + memory, 0),
+      largest: Math.max(0, ...allocations.map(({ memory }) => memory)),
       contexts: allocations.length * gpu.contextMemory,
-      warm: contextsAside(gpu, this.#warmWorkers(gpu)) * gpu.contextMemory,
+      warm: contextsAside(gpu, this.#settings.warmWorkers(gpu)) * gpu.contextMemory,
     };
   }
 
@@ -156,16 +208,32 @@ export class Admission {
         promised: 100 - shareLeft,
       });
     const { count, quotas, contexts, warm } = this.#use(gpu, present);
+    const asked = wish.memory > 0 ? formatMemorySize(wish.memory) : 'all that is left';
+    if (this.#hostLeft(gpu, present) < Math.max(1, wish.memory))
+      throw new ProxyError('OVERSUBSCRIPTION_NOT_LEFT', {
+        gpu: describe(gpu),
+        asked,
+        left: formatMemorySize(left),
+        host: formatMemorySize(this.#settings.hostMemory()),
+        promised: formatMemorySize(this.#hostPromised(present)),
+      });
     throw new ProxyError('MEMORY_NOT_LEFT', {
       gpu: describe(gpu),
-      asked: wish.memory > 0 ? formatMemorySize(wish.memory) : 'all that is left',
+      asked,
       left: formatMemorySize(left),
-      memory: formatMemorySize(gpu.memory),
+      memory: this.#describeMemory(gpu),
       allocations: plural(count, 'allocation'),
       quotas: formatMemorySize(quotas),
       contexts: formatMemorySize(contexts + gpu.contextMemory),
       warm: formatMemorySize(warm),
     });
+  }
+
+  #describeMemory(gpu: GpuRecord): string {
+    const memory = formatMemorySize(gpu.memory);
+    return this.isOversubscribed(gpu)
+      ? `${memory}, oversubscribed ${this.#settings.oversubscription(gpu)} times`
+      : memory;
   }
 
   #leftOn(gpu: GpuRecord, present: readonly AllocationSpecification[]): string {

@@ -32,6 +32,8 @@ export interface AllocationHost {
   cost(what: DriverMemory, gpus: readonly string[]): number;
   /** Bytes of memory of these GPUs together; undefined: unknown. */
   gpuMemory(gpus: readonly string[]): number | undefined;
+  /** Whether the quotas of a GPU of the allocation may exceed its memory. */
+  isOversubscribed(specification: AllocationSpecification): boolean;
   /** Whether a worker may start now. False in concurrent mode while MPS is unavailable. */
   mayStart(specification: AllocationSpecification): boolean;
   /** MPS settings of its workers; undefined: they run without MPS. */

@@ -20,7 +20,12 @@ interface RegistryOptions {
   changed(): void;
   removed(id: string): void;
   /** The memory of an allocation left the GPU, or came back. */
-  moved(how: 'leaving' | 'entering', seconds: number, allocation: AllocationSpecification): void;
+  moved(
+    how: 'leaving' | 'entering',
+    by: Suspender,
+    seconds: number,
+    allocation: AllocationSpecification,
+  ): void;
   /** An allocation became a grant again. */
   unbound(id: string, socket: ClientSocket): void;
 }
@@ -152,7 +157,7 @@ export class AllocationRegistry {
 
   /** Takes GPU time and memory from its sessions. @throws ProxyError */
   suspend(allocation: Allocation, by: Suspender): Promise<void> {
-    return this.#move(allocation, 'leaving', () => allocation.suspend(by));
+    return this.#move(allocation, 'leaving', by, () => allocation.suspend(by));
   }
 
   /**
@@ -160,7 +165,7 @@ export class AllocationRegistry {
    * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
    */
   resume(allocation: Allocation, by: Suspender): Promise<void> {
-    return this.#move(allocation, 'entering', () => allocation.unsuspend(by));
+    return this.#move(allocation, 'entering', by, () => allocation.unsuspend(by));
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -199,6 +204,7 @@ export class AllocationRegistry {
   async #move(
     allocation: Allocation,
     how: 'leaving' | 'entering',
+    by: Suspender,
     move: () => Promise<boolean>,
   ): Promise<void> {
     const begun = performance.now();
@@ -211,9 +217,9 @@ export class AllocationRegistry {
     const { sessionCount: sessions, outBytes } = allocation;
     this.#options.host.logger.info(
       { ...named(allocation), sessions, bytes: Math.max(before, outBytes), seconds },
-      how === 'leaving' ? 'allocation is suspended' : 'allocation is resumed',
+      messageOf(how, by),
     );
-    this.#options.moved(how, seconds, allocation.specification);
+    this.#options.moved(how, by, seconds, allocation.specification);
   }
 
   #leaveAlone(id: string, error: Error): void {
@@ -290,6 +296,14 @@ export class AllocationRegistry {
     );
     this.#options.changed();
   }
+}
+
+function messageOf(how: 'leaving' | 'entering', by: Suspender): string {
+  if (by === 'policy')
+    return how === 'leaving'
+      ? 'allocation has left the GPU for others'
+      : 'allocation is on the GPU again';
+  return how === 'leaving' ? 'allocation is suspended' : 'allocation is resumed';
 }
 
 async function endSessions(allocation: Allocation): Promise<void> {

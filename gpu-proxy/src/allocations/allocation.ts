@@ -205,12 +205,32 @@ export class Allocation {
   }
 
   /**
-   * Gives both back.
+   * Gives both back; on an oversubscribed GPU when its policy resumes it.
    * @returns false if it was not suspended, or if another one suspends it too
    * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
    */
-  unsuspend(by: Suspender): Promise<boolean> {
+  async unsuspend(by: Suspender): Promise<boolean> {
+    const { suspendedBy = [] } = this.specification;
+    const isOther = by !== 'policy' && suspendedBy.includes(by);
+    if (isOther && this.#host.isOversubscribed(this.specification))
+      await this.#suspension.suspend('policy');
     return this.#suspension.resume(by);
+  }
+
+  /** Whether the policy of an oversubscribed GPU suspends it. */
+  get evicted(): boolean {
+    return this.specification.suspendedBy?.includes('policy') === true;
+  }
+
+  /** Whether anyone else suspends it. */
+  get suspended(): boolean {
+    const { suspended = false, suspendedBy } = this.specification;
+    return suspendedBy ? suspendedBy.some((by) => by !== 'policy') : suspended;
+  }
+
+  /** Whether a program waits for the allocation to be resumed. */
+  get waits(): boolean {
+    return this.#queue.waits || this.sessions.some(({ figures }) => figures.waiting > 0);
   }
 
   /** Accepts no more connections and drops queued ones. Sessions continue. */

@@ -46,6 +46,11 @@ export class ConnectionQueue {
     return this.#queue.length;
   }
 
+  /** Whether a program waits for a worker. */
+  get waits(): boolean {
+    return this.#queue.some((next) => !this.#options.gone(next));
+  }
+
   add(connection: QueuedConnection): void {
     this.#queue.push(connection);
     this.resume();

@@ -3,6 +3,7 @@ import { DEFAULT_STATE, DEFAULT_VERSIONS } from '@nvidia-virtual/node-state/path
 import {
   choice,
   duration,
+  factor,
   filePath,
   gpuName,
   logTarget,
@@ -94,6 +95,12 @@ export const NODE_OPTIONS = {
       'no pod; 0: GPU memory stays on the GPU, and suspending takes only GPU time',
     otherwise: "half of the node's memory",
     reloadable: true,
+  }),
+  oversubscription: option(perGpu(factor(1, 4)), {
+    help:
+      'the quotas of a GPU may be so many times its memory: some are in host memory, in turns; ' +
+      'requires hostMemory for all; not in concurrent mode, not in Kubernetes yet',
+    default: '1',
   }),
   workerUids: option(uidRange, {
     help:

@@ -15,6 +15,8 @@ interface GpuFigures extends GpuRecord {
   readonly warmWorkers: number;
   /** The largest possible quota of a new allocation, in bytes. */
   readonly memoryLeft: number;
+  /** 0 if the GPU is not oversubscribed. */
+  readonly exchangingRatio: number;
   /** Occurrences by number. */
   readonly xids: ReadonlyMap<number, number>;
 }
@@ -153,6 +155,14 @@ export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
     name: 'nvidia_virtual_gpu_memory_left_bytes',
     help: 'The largest memory quota that a new allocation could still get.',
     read: ({ memoryLeft }) => memoryLeft,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_exchanging_ratio',
+    help:
+      'The part of the last five minutes during which memory left an oversubscribed GPU or came ' +
+      'back; 0 on other GPUs.',
+    read: ({ exchangingRatio }) => exchangingRatio,
   },
   {
     type: 'gauge',

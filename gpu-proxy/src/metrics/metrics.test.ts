@@ -19,6 +19,7 @@ function sourceOf(
   const memory = { reported: 3e9, unaccounted: -5 };
   return {
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
+    exchangingRatio: () => 0.125,
     ...{ ledgerConnected: () => true, podsFollowed: () => true },
     refusals: () => ({ pod: 1, node: 2 }),
     hostMemory: () => ({ used: 3, limit: 9 }),

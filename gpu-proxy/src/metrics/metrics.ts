@@ -33,6 +33,8 @@ export interface MetricsSource {
   warmWorkers(gpu: string): number;
   /** The largest possible quota of a new allocation on this GPU, in bytes. */
   memoryLeft(gpu: string): number;
+  /** The part of the last five minutes during which its memory moved; 0: not oversubscribed. */
+  exchangingRatio(gpu: string): number;
   /**
    * Memory of an allocation's workers in NVML, as of the latest snapshot; undefined: unknown.
    */
@@ -145,6 +147,7 @@ export class Metrics {
         ...gpu,
         warmWorkers: source.warmWorkers(gpu.uuid),
         memoryLeft: source.memoryLeft(gpu.uuid),
+        exchangingRatio: source.exchangingRatio(gpu.uuid),
         xids: source.xids(gpu.uuid),
       })),
       allocations: snapshot.allocations.map(({ specification, time, sessions, ...memory }) => ({

@@ -23,6 +23,7 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
     roundTrips: (session) => roundTripsOf(node, session),
     warmWorkers: (gpu) => left(gpu)?.warmWorkersReady ?? 0,
     memoryLeft: (gpu) => left(gpu)?.memory ?? 0,
+    exchangingRatio: (uuid) => node.exchangingRatio(uuid),
     reportedMemory: (allocation) =>
       compareMemory(allocation, node.gpus, node.deviceReading ?? new Map()),
     xids: (gpu) => node.xidsOf(gpu),
@@ -33,7 +34,7 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
   };
   const metrics = new Metrics(node.name, source);
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));
-  node.on('moved', (how, seconds) => metrics.events.moved(how, seconds));
+  node.on('moved', (how, _by, seconds) => metrics.events.moved(how, seconds));
   node.on('arbiterRestarted', () => metrics.events.arbiterRestarted());
   node.on('mpsRestarted', () => metrics.events.mpsRestarted());
   node.on('beyondQuota', () => metrics.events.beyondQuota());

@@ -63,7 +63,9 @@ export class KubernetesNode {
   /** Reports errors of the node to pods. Called before takeover, so earlier errors are included. */
   observe(node: GpuNode): void {
     node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
-    node.on('moved', (_how, _seconds, allocation) => this.#noteMove(allocation));
+    node.on('moved', (_how, by, _seconds, allocation) => {
+      if (by !== 'policy') this.#noteMove(allocation);
+    });
     node.on('xid', (report) => this.#noteXid(report));
   }
 

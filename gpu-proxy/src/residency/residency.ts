@@ -12,7 +12,7 @@ const LEAST_STAY = 2000;
 /** Milliseconds without GPU time after which a tenant counts as idle, at least. */
 const LEAST_PATIENCE = 1000;
 
-interface ResidencyOptions {
+export interface Limits {
   /** Bytes of the GPU for the memory of allocations. */
   readonly room: number;
   /** Bytes of the host for memory that has left. */
@@ -46,15 +46,23 @@ export interface Decision {
  * instantly. The caller reports what it observes, carries out each decision, and reports its end.
  */
 export class Residency {
-  readonly #options: ResidencyOptions;
+  #limits: Limits;
   readonly #tenants = new Map<string, Tenant>();
   readonly #outRate = new ExchangeRate();
   readonly #inRate = new ExchangeRate();
   readonly #history = new ExchangeHistory();
   #now = 0;
 
-  constructor(options: ResidencyOptions) {
-    this.#options = options;
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  set limits(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  get ids(): string[] {
+    return [...this.#tenants.keys()];
   }
 
   /** Adds a tenant, or changes its terms. A new tenant is out and has no memory yet. */
@@ -79,6 +87,14 @@ export class Residency {
     if (tenant.state === 'resident' && bytes !== tenant.bytes) tenant.remains = 0;
     Object.assign(tenant, { bytes, waits, suspended, usedAt: Math.max(tenant.usedAt, usedAt) });
     this.#compete(tenant, now);
+  }
+
+  /** Reports a state that no decision has led to. Does nothing if it is the known one. */
+  correct(id: string, state: 'resident' | 'out', now: number): void {
+    const known = this.#tenants.get(id)?.state;
+    if (known === undefined || known === state) return;
+    const usedAt = state === 'resident' ? { enteredAt: now, usedAt: now } : {};
+    this.#moved(id, known, { state, ...usedAt }, now);
   }
 
   /** @param remains bytes that could not leave, for example arrays */
@@ -140,13 +156,13 @@ export class Residency {
   }
 
   /** Share of the last five minutes during which memory moved, 0 to 1. */
-  exchangingShare(now: number): number {
+  exchangingRatio(now: number): number {
     return this.#history.share(now);
   }
 
   #machine(now: number): Machine {
-    const { room, hostMemory } = this.#options;
-    const weights = effectiveWeights(this.#competing, this.#options.guarantee);
+    const { room, hostMemory } = this.#limits;
+    const weights = effectiveWeights(this.#competing, this.#limits.guarantee);
     return {
       ...{ room, hostMemory, now, tenants: [...this.#tenants.values()] },
       weight: (tenant) => weights.get(tenant) ?? 0,
@@ -190,7 +206,7 @@ export class Residency {
    */
   #advance(now: number): void {
     if (now <= this.#now) return;
-    const weights = effectiveWeights(this.#competing, this.#options.guarantee);
+    const weights = effectiveWeights(this.#competing, this.#limits.guarantee);
     const sharing = this.#competing.filter(({ state }) => state === 'resident');
     const total = sharing.reduce((sum, tenant) => sum + (weights.get(tenant) ?? 0), 0);
     for (const tenant of sharing) tenant.served += (now - this.#now) / total;
@@ -211,7 +227,7 @@ export class Residency {
     if (competes && !tenant.competed) {
       const others = this.#competing;
       const first = Math.min(...others.map(({ served }) => served));
-      const weights = effectiveWeights([...others, tenant], this.#options.guarantee);
+      const weights = effectiveWeights([...others, tenant], this.#limits.guarantee);
       const most = first + this.#stay(tenant) / (weights.get(tenant) ?? 1);
       if (Number.isFinite(first)) tenant.served = Math.min(Math.max(tenant.served, first), most);
       tenant.waitsSince = now;

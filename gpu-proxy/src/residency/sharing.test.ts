@@ -66,7 +66,7 @@ test('with two tenants on the GPU, one computes while the other is exchanged', (
 test('two tenants of 100 GiB that compute in turns lose little time', () => {
   const turns = (id: string): Workload => ({ ...busy(id, 100), work: () => 20 * SECOND });
   const { computed, wanted, residency, now } = played([turns('a'), turns('b')], 4);
-  const [total, moving] = [computed / wanted, residency.exchangingShare(now)];
+  const [total, moving] = [computed / wanted, residency.exchangingRatio(now)];
   // The expected total is 0.909: each stay is ten times the exchange.
   expect({ total, moving }).toEqual({
     total: expect.closeTo(0.9, 1),

@@ -16,6 +16,7 @@ const STATES: Readonly<Record<string, Style>> = {
 const SUSPENDERS = {
   pod: `${ANNOTATION.suspended} of the pod`,
   node: 'an administrator of the node',
+  policy: 'its GPU, which is oversubscribed',
 } as const;
 /** Part of the quota above which the next allocation may fail. */
 const NEARLY_FULL = 0.95;

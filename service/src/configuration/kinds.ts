@@ -48,6 +48,13 @@ export function wholeNumber(least: number, most: number, placeholder = 'count'):
   );
 }
 
+/** A number with at most two decimal places. */
+export function factor(least: number, most: number): Kind<number> {
+  return one('factor', `a number from ${least} to ${most}, for example 1.5`, (text) =>
+    within(least, most, /^\d{1,3}(\.\d{1,2})?$/.test(text) ? Number(text) : NaN),
+  );
+}
+
 /** A duration in microseconds. */
 export function duration(least: string, most: string): Kind<number> {
   const [from, to] = [microseconds(least), microseconds(most)];

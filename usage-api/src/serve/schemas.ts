@@ -69,7 +69,10 @@ const CONTAINER = object('One container that requests slots.', {
   faults: whole('Faults of these processes.'),
   suspendedBy: list(
     'Who suspended it, and must resume it. Missing: it is not suspended.',
-    text('pod: the annotation nvidia-virtual/suspended; node: an administrator of the node.'),
+    text(
+      'pod: the annotation nvidia-virtual/suspended; node: an administrator of the node; ' +
+        'policy: others have the memory of an oversubscribed GPU now.',
+    ),
   ),
 });
 

@@ -1,0 +1,167 @@
+import type { AllocationSpecification, GpuRecord, TimeUse } from '@nvidia-virtual/ledger';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { Allocation } from '../allocations/allocation.js';
+import { Residency } from './residency.js';
+
+/** What the policy of a GPU needs of its node. */
+export interface OversubscribedNode {
+  readonly logger: Logger;
+  /** Bytes of the GPU for the memory of allocations. */
+  roomOf(gpu: GpuRecord): number;
+  /** Bytes of host memory for GPU memory. */
+  hostMemory(): number;
+  /** Percent of its share that an allocation keeps beside higher priorities. */
+  guaranteedShare(): number;
+  allocations(): readonly Allocation[];
+  timeOf(allocation: Allocation): TimeUse;
+  /** Takes its memory from the GPU. @throws ProxyError */
+  evict(allocation: Allocation): Promise<void>;
+  /** Gives it back. @throws ProxyError */
+  admit(allocation: Allocation): Promise<void>;
+  /** Reports an error to the user of an allocation. */
+  trouble(allocation: AllocationSpecification, error: ProxyError): void;
+}
+
+/** What an allocation had done at the last look, and when that changed. */
+interface Activity {
+  readonly done: number;
+  readonly at: number;
+}
+
+/** Carries out the policy of one oversubscribed GPU. Times are in milliseconds. */
+export class OversubscribedGpu {
+  readonly #gpu: GpuRecord;
+  readonly #node: OversubscribedNode;
+  readonly #policy: Residency;
+  readonly #activity = new Map<string, Activity>();
+  /** Sentences about waiting allocations that were told, by id. */
+  readonly #told = new Map<string, string>();
+  readonly #moving = new Set<string>();
+
+  constructor(gpu: GpuRecord, node: OversubscribedNode) {
+    this.#gpu = gpu;
+    this.#node = node;
+    this.#policy = new Residency(this.#limits);
+  }
+
+  /** Share of the last five minutes during which memory moved, 0 to 1. */
+  exchangingRatio(now: number): number {
+    return this.#policy.exchangingRatio(now);
+  }
+
+  /** Observes the allocations, and begins the next moves. */
+  look(now: number): void {
+    const present = new Map(this.#allocations.map((allocation) => [allocation.id, allocation]));
+    this.#policy.limits = this.#limits;
+    for (const id of this.#policy.ids) if (!present.has(id)) this.#forget(id, now);
+    for (const allocation of present.values()) this.#observe(allocation, now);
+    const { leave, enter, stuck } = this.#policy.decide(now);
+    const [leaving, entering] = [present.get(leave ?? ''), present.get(enter ?? '')];
+    if (leaving) void this.#move(leaving, () => this.#evict(leaving));
+    if (entering) void this.#move(entering, () => this.#admit(entering));
+    this.#tell(stuck, present);
+  }
+
+  /** What is out on other GPUs takes host memory, too. */
+  get #limits() {
+    const others = this.#node.allocations().filter((one) => !this.#isHere(one));
+    const out = others.reduce((sum, { outBytes }) => sum + outBytes, 0);
+    return {
+      room: this.#node.roomOf(this.#gpu),
+      hostMemory: Math.max(0, this.#node.hostMemory() - out),
+      guarantee: Math.max(0.01, this.#node.guaranteedShare() / 100),
+    };
+  }
+
+  get #allocations(): Allocation[] {
+    return this.#node.allocations().filter((allocation) => this.#isHere(allocation));
+  }
+
+  #isHere({ specification }: Allocation): boolean {
+    return specification.gpus.includes(this.#gpu.uuid);
+  }
+
+  #forget(id: string, now: number): void {
+    this.#policy.remove(id, now);
+    this.#activity.delete(id);
+    this.#told.delete(id);
+  }
+
+  #observe(allocation: Allocation, now: number): void {
+    const { id, suspended, waits } = allocation;
+    const { memory, share, priority } = allocation.specification;
+    const terms = { quota: memory, weight: share, priority };
+    const state = allocation.state === 'out' ? 'out' : 'resident';
+    this.#policy.put(id, terms, now, state);
+    // A command moves memory, too.
+    if (!this.#moving.has(id)) this.#policy.correct(id, state, now);
+    const usedAt = this.#usedAt(allocation, now);
+    this.#policy.observe(id, { bytes: allocation.memoryUsed, waits, usedAt, suspended }, now);
+  }
+
+  /** When it last used GPU time, or waited for it beside others. */
+  #usedAt(allocation: Allocation, now: number): number {
+    const { granted, waited, overrun } = this.#node.timeOf(allocation);
+    const calls = allocation.sessions.reduce((sum, { figures }) => {
+      const { launches, memsets, bytesCopied } = figures;
+      const { hostToDevice, deviceToHost, deviceToDevice } = bytesCopied;
+      return sum + launches + memsets + hostToDevice + deviceToHost + deviceToDevice;
+    }, 0);
+    const done = granted + waited + overrun + calls;
+    const before = this.#activity.get(allocation.id);
+    if (before?.done === done) return before.at;
+    this.#activity.set(allocation.id, { done, at: now });
+    return now;
+  }
+
+  async #move({ id }: Allocation, move: () => Promise<void>): Promise<void> {
+    this.#moving.add(id);
+    await move().finally(() => this.#moving.delete(id));
+  }
+
+  async #evict(allocation: Allocation): Promise<void> {
+    const { id } = allocation;
+    const begun = performance.now();
+    try {
+      await this.#node.evict(allocation);
+    } catch (error) {
+      this.#node.logger.warn({ allocation: id }, (error as Error).message);
+      // After MEMORY_NOT_BACK, it is out.
+      if (allocation.state !== 'out') {
+        const reason = (error as Error).message.replace(/\.$/, '');
+        this.#policy.refused(id, { reason, lasting: false }, performance.now());
+        return;
+      }
+    }
+    const now = performance.now();
+    const { outBytes: bytes, memoryUsed } = allocation;
+    const remains = Math.min(allocation.specification.memory, Math.max(0, memoryUsed - bytes));
+    this.#policy.left(id, { bytes, duration: now - begun }, remains, now);
+  }
+
+  async #admit(allocation: Allocation): Promise<void> {
+    const { id, outBytes: bytes } = allocation;
+    const begun = performance.now();
+    try {
+      await this.#node.admit(allocation);
+      const now = performance.now();
+      this.#policy.entered(id, { bytes, duration: now - begun }, now);
+    } catch (error) {
+      this.#node.logger.warn({ allocation: id }, (error as Error).message);
+      this.#policy.notEntered(id, performance.now());
+    }
+  }
+
+  #tell(stuck: ReadonlyMap<string, string>, present: ReadonlyMap<string, Allocation>): void {
+    for (const id of this.#told.keys()) if (!stuck.has(id)) this.#told.delete(id);
+    for (const [id, reason] of stuck) {
+      const allocation = present.get(id);
+      if (!allocation || this.#told.get(id) === reason) continue;
+      this.#told.set(id, reason);
+      const error = new ProxyError('TURN_NOT_COMING', { id, reason });
+      this.#node.logger.warn({ allocation: id }, error.message);
+      this.#node.trouble(allocation.specification, error);
+    }
+  }
+}

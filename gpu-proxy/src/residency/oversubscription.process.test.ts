@@ -1,0 +1,134 @@
+import path from 'node:path';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import type { Allocation } from '../allocations/allocation.js';
+import { locateInstallation } from '../host/installation.js';
+import type { GpuNode, NodeOptions } from '../node.js';
+import { clientEnvironment } from '../run/run.js';
+import { type LogLine, startNode } from '../testing/node-under-test.js';
+import { RunningProgram } from '../testing/running-program.js';
+
+const MiB = 2 ** 20;
+/** 60 % of the simulated GPU. */
+const QUOTA = 4800 * MiB;
+const EVICTED = 'allocation has left the GPU for others';
+
+/**
+ * Fills memory with random bytes, then copies it on the GPU and compares, until it is told to end.
+ */
+const CHECKING = `
+start()
+import hashlib, random, select
+size = 64 * MiB
+a, b = ctypes.c_uint64(), ctypes.c_uint64()
+must("cuMemAlloc_v2", ctypes.byref(a), ctypes.c_size_t(size))
+must("cuMemAlloc_v2", ctypes.byref(b), ctypes.c_size_t(size))
+content = os.urandom(size)
+must("cuMemcpyHtoD_v2", a, content, ctypes.c_size_t(size))
+back = ctypes.create_string_buffer(size)
+say("ready")
+rounds = 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    must("cuMemcpyDtoD_v2", b, a, ctypes.c_size_t(size))
+    must("cuMemcpyDtoH_v2", back, b, ctypes.c_size_t(size))
+    if back.raw != content: sys.exit("wrong bytes")
+    must("cuMemsetD8_v2", b, ctypes.c_ubyte(0), ctypes.c_size_t(size))
+    rounds += 1
+say("right", rounds > 0)
+`;
+
+let directory: string;
+let node: GpuNode;
+let log: LogLine[];
+let programs: RunningProgram[];
+
+beforeEach(async () => {
+  programs = [];
+  directory = makePrivateDirectory();
+  await start();
+});
+afterEach(async () => {
+  for (const program of programs) program.kill();
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+async function start(options: Partial<NodeOptions> = {}): Promise<void> {
+  ({ node, log } = await startNode(path.join(directory, 'state'), {
+    arbitrated: true,
+    settings: { oversubscription: () => 2, hostMemory: 4 * QUOTA },
+    ...options,
+  }));
+}
+
+async function run(allocation: Allocation, body: string): Promise<RunningProgram> {
+  const environment = clientEnvironment(locateInstallation(), allocation.socketPath);
+  const program = new RunningProgram(body, environment);
+  programs.push(program);
+  return program;
+}
+
+const times = (message: string, allocation: Allocation) =>
+  log.filter(({ msg, allocation: id }) => msg === message && id === allocation.id).length;
+
+test('tenants of more memory than the GPU has take turns, and every byte is right', async () => {
+  const allocations = await Promise.all(
+    ['a', 'b', 'c'].map((name) => node.create({ name, memory: QUOTA })),
+  );
+  const checking = await Promise.all(allocations.map((one) => run(one, CHECKING)));
+  await until(() => allocations.every((one) => times(EVICTED, one) >= 2));
+  for (const program of checking) program.tell('end');
+  for (const program of checking)
+    expect([await program.line(), await program.line()]).toEqual(['ready', 'right True']);
+});
+
+test('a command takes an allocation from the turns, and the next gpu-proxy goes on', async () => {
+  const [a, b] = [await node.create({ memory: QUOTA }), await node.create({ memory: QUOTA })];
+  const [first, second] = [await run(a, CHECKING), await run(b, CHECKING)];
+  await until(() => times(EVICTED, a) > 0 && times(EVICTED, b) > 0);
+  await node.suspend(a);
+  expect([a.state, a.suspended]).toEqual(['out', true]);
+  await until(() => b.state === 'resident' && !b.evicted);
+  await node.resume(a);
+  expect([a.suspended, a.evicted]).toEqual([false, true]);
+  await until(() => a.state === 'resident' && !a.evicted && b.state === 'out');
+  node.leave();
+
+  await start();
+  const [anew, other] = [node.find(a.id), node.find(b.id)];
+  expect([anew.state, other.state, other.evicted]).toEqual(['resident', 'out', true]);
+  await until(() => other.state === 'resident');
+  // Without oversubscription, the one that is out comes back all the same.
+  await until(() => anew.state === 'out');
+  node.leave();
+  await start({ settings: { hostMemory: 4 * QUOTA } });
+  await until(() => node.find(a.id).state === 'resident');
+  for (const program of [first, second]) program.tell('end');
+  for (const program of [first, second])
+    expect([await program.line(), await program.line()]).toEqual(['ready', 'right True']);
+});
+
+test('a program waits with a reason if no other memory can leave', async () => {
+  const [a, b] = [await node.create({ memory: QUOTA }), await node.create({ memory: QUOTA })];
+  const troubles: string[] = [];
+  node.on('trouble', (_, { message }) => troubles.push(message));
+  const holder = await run(
+    a,
+    `start()
+handle, size = ctypes.create_string_buffer(64), 64 * MiB
+pointer = ctypes.c_uint64()
+must("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
+must("cuIpcGetMemHandle", handle, pointer)
+say("ready")
+for line in sys.stdin: must("cuMemFree_v2", pointer); say("freed")`,
+  );
+  expect(await holder.line()).toBe('ready');
+  const waiting = await run(b, 'start(); say("started")');
+  await until(() => troubles.length > 0);
+  expect(troubles[0]).toContain(`Allocation ${b.id} waits for GPU memory, and no turn will`);
+  expect(troubles[0]).toContain('it shares GPU memory with other processes');
+  holder.tell('free');
+  expect(await waiting.line()).toBe('started');
+});
