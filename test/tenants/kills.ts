@@ -1,7 +1,7 @@
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { pause, until } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
-import type { Tenant } from './tenant.js';
+import type { Load, Tenant } from './tenant.js';
 import { disagreements } from './truth.js';
 
 const MIB = 2 ** 20;
@@ -10,7 +10,7 @@ const LONGEST_PAUSE_MS = 100;
 /** Exit status of a program whose worker died: test/tenants/neighbour.cu. */
 const SAW_AN_ERROR = 3;
 
-type Kind = 'client' | 'worker' | 'proxy' | 'arbiter';
+export type Kind = 'client' | 'worker' | 'proxy' | 'arbiter';
 /** Processes that are killed at once: a service alone, or together with a client or a worker. */
 const COMBINATIONS: readonly (readonly Kind[])[] = [
   ['client'],
@@ -23,7 +23,8 @@ const COMBINATIONS: readonly (readonly Kind[])[] = [
   ['proxy', 'arbiter'],
 ];
 
-interface Party {
+/** An allocation, and the program in it. */
+export interface Party {
   readonly allocation: AllocationMessage;
   tenant: Tenant;
 }
@@ -92,7 +93,7 @@ async function killOnce(
   return problems;
 }
 
-async function workerOf({ node }: Scene, { allocation, tenant }: Party): Promise<number> {
+export async function workerOf({ node }: Scene, { allocation, tenant }: Party): Promise<number> {
   const { sessions } = await node.look(allocation);
   const session = sessions.find(({ pid }) => pid === tenant.pid);
   if (!session)
@@ -107,7 +108,10 @@ async function goOn(parties: readonly Party[], victims: readonly Party[]): Promi
   return (await Promise.all(others.map(({ tenant }) => tenant.goesOn()))).flat();
 }
 
-async function anotherArbiter({ node }: Scene, killed: number | undefined): Promise<string[]> {
+export async function anotherArbiter(
+  { node }: Scene,
+  killed: number | undefined,
+): Promise<string[]> {
   if (killed === undefined) return ['there was no arbiter'];
   const back = () => node.arbiter() !== undefined && node.arbiter() !== killed;
   return (await until(back)) ? [] : [`no arbiter took the place of process ${killed}`];
@@ -117,10 +121,15 @@ async function anotherArbiter({ node }: Scene, killed: number | undefined): Prom
  * The killed program has ended, a program whose worker was killed has seen an error, and another
  * one runs.
  */
-async function replace(scene: Scene, party: Party, kinds: readonly Kind[]): Promise<string[]> {
+export async function replace(
+  scene: Scene,
+  party: Party,
+  kinds: readonly Kind[],
+  load: Load = 'check',
+): Promise<string[]> {
   const expected = kinds.includes('client') ? 'SIGKILL' : SAW_AN_ERROR;
   const ended = await party.tenant.ended();
-  party.tenant = startTenant(scene, party.allocation, 'check');
+  party.tenant = startTenant(scene, party.allocation, load);
   return [
     ...(ended === expected ? [] : [`the victim ended with ${ended ?? 'nothing: it hangs'}`]),
     ...(await party.tenant.goesOn()),

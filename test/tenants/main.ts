@@ -8,10 +8,11 @@ import { kills } from './kills.js';
 import { malice } from './malice.js';
 import { nested } from './nested.js';
 import { quota } from './quota.js';
-import { type Case, play } from './scene.js';
+import { type Case, play, type Scene } from './scene.js';
 import { sessions } from './sessions.js';
 import { shares } from './shares.js';
 import { sharing } from './sharing.js';
+import { suspensions } from './suspensions.js';
 
 const CASES: readonly Case[] = [
   quota,
@@ -22,6 +23,7 @@ const CASES: readonly Case[] = [
   nested,
   gangs,
   kills,
+  suspensions,
   malice,
 ];
 
@@ -29,14 +31,19 @@ const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than 
 or harms another.
   --only NAMES   only these cases, separated by commas
   --kills N      number of kills (default: 300)
+  --suspensions N
+                 number of suspensions (default: 500)
   --seed N       repeats the same moments (default: from the clock)
 Cases:
 ${CASES.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}`;
+
+type Counts = Pick<Scene, 'kills' | 'suspensions'>;
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
     kills: { type: 'string', default: '300' },
+    suspensions: { type: 'string', default: '500' },
     seed: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -46,11 +53,11 @@ if (values.help) console.log(HELP);
 else
   process.exitCode = await main(
     chosen(values.only),
-    Number(values.kills),
+    { kills: Number(values.kills), suspensions: Number(values.suspensions) },
     Number(values.seed ?? Date.now() % 1_000_000),
   );
 
-async function main(cases: readonly Case[], count: number, seed: number): Promise<number> {
+async function main(cases: readonly Case[], counts: Counts, seed: number): Promise<number> {
   const programs = {
     neighbour: await compileProgram('tenants', 'neighbour', ['-rdc=true', '-lcudadevrt']),
     quota: await compileProgram('tenants', 'quota'),
@@ -63,7 +70,7 @@ async function main(cases: readonly Case[], count: number, seed: number): Promis
   console.log(`seed ${seed} (--seed ${seed} chooses the same moments again)`);
   for (const one of cases) {
     const begin = performance.now();
-    await play(one, { programs, tally, kills: count, random: randomNumbers(seed) });
+    await play(one, { programs, tally, ...counts, random: randomNumbers(seed) });
     console.log(`${one.name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
   }
   return tally.close();

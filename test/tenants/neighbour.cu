@@ -2,6 +2,8 @@
 // status: 3 if a call fails, 4 if a result is wrong.
 //   neighbour check    FILE ITERATIONS    copies, a kernel with checked results, device and pinned
 //                                         memory that is allocated and freed, pauses of 2 ms
+//   neighbour keep     FILE               memory of each kind, of which each word is checked in each
+//                                         round, and changed
 //   neighbour saturate FILE MILLISECONDS  always 16 kernels of that duration in flight
 //   neighbour nested   FILE MILLISECONDS  the same by kernels that launch a kernel for it
 //   neighbour compute  FILE ITERATIONS    the same with kernels that compute, which use processor
@@ -49,6 +51,18 @@ __global__ void meet(volatile unsigned* here, const volatile unsigned* there, un
   while (*there < round) __nanosleep(20'000);
 }
 
+__device__ unsigned contentOf(unsigned index, unsigned round) {
+  return (index + round * 7919u) * 2654435761u;
+}
+
+/// Counts the words that are not those of the last round, and writes those of this one.
+__global__ void renew(unsigned* words, unsigned count, unsigned round, unsigned* wrong) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  if (round > 0 && words[i] != contentOf(i, round - 1)) atomicAdd(wrong, 1);
+  words[i] = contentOf(i, round);
+}
+
 unsigned advanced(unsigned value, int iterations) {
   for (int i = 0; i < iterations; ++i) value = value * 1664525u + 1013904223u;
   return value;
@@ -88,6 +102,25 @@ class Neighbour {
         !diary_.make([&] { return cudaFree(device); }))
       return false;
     return usleep(kThought), true;
+  }
+
+  bool keep(unsigned round) {
+    if (round == 0 && !beginToKeep()) return false;
+    for (std::size_t i = 0; i < std::size(kept_); ++i)
+      if (!diary_.make([&] {
+            ::renew<<<(kKept[i] + 255) / 256, 256, 0, stream_>>>(kept_[i], kKept[i], round,
+                                                                 values_);
+            return cudaGetLastError();
+          }))
+        return false;
+    unsigned wrong = 0;
+    if (!diary_.make([&] {
+          return cudaMemcpyAsync(&wrong, values_, sizeof wrong, cudaMemcpyDeviceToHost, stream_);
+        }) ||
+        !diary_.make([&] { return cudaStreamSynchronize(stream_); }))
+      return false;
+    wrong_ = wrong > 0;
+    return !wrong_;
   }
 
   bool saturate(unsigned round) {
@@ -155,6 +188,17 @@ class Neighbour {
   }
 
  private:
+  /// Small and large memory, of a pool, and managed.
+  bool beginToKeep() {
+    return diary_.make([&] { return cudaMalloc(&kept_[0], kKept[0] * sizeof(unsigned)); }) &&
+           diary_.make([&] { return cudaMalloc(&kept_[1], kKept[1] * sizeof(unsigned)); }) &&
+           diary_.make([&] {
+             return cudaMallocAsync(&kept_[2], kKept[2] * sizeof(unsigned), stream_);
+           }) &&
+           diary_.make(
+               [&] { return cudaMallocManaged(&kept_[3], kKept[3] * sizeof(unsigned)); });
+  }
+
   bool beginGang() {
     constexpr unsigned kFlags = cudaEventDisableTiming;
     for (int gpu = 0; gpu < 2; ++gpu) {
@@ -195,11 +239,14 @@ class Neighbour {
     });
   }
 
+  static constexpr unsigned kKept[] = {1000, 700'001, 30'000, 20'000};  ///< words
+
   DiaryPage& page_;
   Diary& diary_;
   int iterations_;
   cudaStream_t stream_ = nullptr;
   unsigned* values_ = nullptr;
+  unsigned* kept_[4]{};
   unsigned* meeting_ = nullptr;
   cudaStream_t streams_[2]{};
   cudaEvent_t met_[2][kMeetings]{};
@@ -215,6 +262,7 @@ int main(int count, char** arguments) {
   Neighbour neighbour(DiaryPage::open(arguments[2]), count > 3 ? std::atoi(arguments[3]) : 1);
   if (!neighbour.begin()) return 3;
   if (mode == "check") return neighbour.repeat(&Neighbour::check);
+  if (mode == "keep") return neighbour.repeat(&Neighbour::keep);
   if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
   if (mode == "nested") return neighbour.repeat(&Neighbour::nested);
   if (mode == "compute") return neighbour.repeat(&Neighbour::compute);

@@ -99,6 +99,14 @@ export class TestNode {
     await this.#connected.call('deleteAllocation', { id, force: false });
   }
 
+  async suspend({ id }: { readonly id: string }): Promise<void> {
+    await this.#connected.call('suspendAllocation', { id });
+  }
+
+  async resume({ id }: { readonly id: string }): Promise<void> {
+    await this.#connected.call('resumeAllocation', { id });
+  }
+
   look({ id }: { readonly id: string }): Promise<AllocationMessage> {
     return this.#connected.call('getAllocation', { id });
   }

@@ -41,6 +41,7 @@ export interface Scene {
   readonly random: () => number;
   /** Number of kills. */
   readonly kills: number;
+  readonly suspensions: number;
 }
 
 export interface Case {

@@ -9,6 +9,7 @@ let diaries = 0;
 
 export type Load =
   | 'check'
+  | 'keep'
   | 'saturate'
   | 'nested'
   | 'compute'
