@@ -2,7 +2,7 @@
 # Tests and benchmarks for a machine with a GPU. Needs python3, nvcc and, except for `record`, node
 # and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
-#                | account | check | nvml | images | frameworks | all
+#                | account | check | nvml | images | suspend | frameworks | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
 # mode, `--only windows` all rows that the length of windows changes; `gang` needs two GPUs. At its
 # end `sharing` prints the rows of docs/performance.md.
@@ -60,15 +60,17 @@ account() { measure account 200 account.py; }
 check() { measure check 120 second_check.py; }
 nvml() { measure nvml 200 nvml.py "$@"; }
 images() { measure images 150 images.py; }
+suspend() { measure suspend 900 suspend.py "$@"; }
 frameworks() {
   step frameworks 1800 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in
   record | conformance | container | bench | sharing | gang | account | check | nvml | images | \
-    frameworks)
+    suspend | frameworks)
     "$@" ;;
-  all) record; conformance; container; bench; sharing; account; check; nvml; images; frameworks ;;
+  all) record; conformance; container; bench; sharing; account; check; nvml; images; suspend
+    frameworks ;;
   *)
     sed -n '2,7s/^# //p' "$0"
     exit 2

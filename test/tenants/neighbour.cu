@@ -2,8 +2,8 @@
 // status: 3 if a call fails, 4 if a result is wrong.
 //   neighbour check    FILE ITERATIONS    copies, a kernel with checked results, device and pinned
 //                                         memory that is allocated and freed, pauses of 2 ms
-//   neighbour keep     FILE               memory of each kind, of which each word is checked in each
-//                                         round, and changed
+//   neighbour keep     FILE               memory of each kind; each round checks and changes each
+//                                         word of it
 //   neighbour saturate FILE MILLISECONDS  always 16 kernels of that duration in flight
 //   neighbour nested   FILE MILLISECONDS  the same by kernels that launch a kernel for it
 //   neighbour compute  FILE ITERATIONS    the same with kernels that compute, which use processor
@@ -192,11 +192,9 @@ class Neighbour {
   bool beginToKeep() {
     return diary_.make([&] { return cudaMalloc(&kept_[0], kKept[0] * sizeof(unsigned)); }) &&
            diary_.make([&] { return cudaMalloc(&kept_[1], kKept[1] * sizeof(unsigned)); }) &&
-           diary_.make([&] {
-             return cudaMallocAsync(&kept_[2], kKept[2] * sizeof(unsigned), stream_);
-           }) &&
            diary_.make(
-               [&] { return cudaMallocManaged(&kept_[3], kKept[3] * sizeof(unsigned)); });
+               [&] { return cudaMallocAsync(&kept_[2], kKept[2] * sizeof(unsigned), stream_); }) &&
+           diary_.make([&] { return cudaMallocManaged(&kept_[3], kKept[3] * sizeof(unsigned)); });
   }
 
   bool beginGang() {
