@@ -113,7 +113,8 @@ function gpuCard(node: NodeGpuUsage, gpu: GpuUsage, pods: readonly PodGpuUsage[]
   // Memory and slots are sums over a container's GPUs, time is that of each.
   const each = (amount: number, { gpus }: ContainerUsage) => amount / gpus.length;
   const used = partsOf(pods, gpu.uuid, (one) => (one.time.used ?? 0) / 100);
-  const bytes = partsOf(pods, gpu.uuid, (one) => each(one.memory.used ?? 0, one) / memory.total);
+  const resident = ({ used: held = 0, out = 0 }: ContainerUsage['memory']) => held - out;
+  const bytes = partsOf(pods, gpu.uuid, (one) => each(resident(one.memory), one) / memory.total);
   const taken = partsOf(pods, gpu.uuid, (one) => each(one.slots, one) / slots.total);
   const title = `${node.metadata.name} / ${gpu.index ?? gpu.uuid}`;
   return element('article', [
@@ -161,6 +162,7 @@ function podRow(pod: PodGpuUsage): Cell[] {
   const { containers } = pod;
   const indices = containers.flatMap(({ gpus }) => gpus.map((gpu) => gpu.index ?? gpu.uuid));
   const used = total(containers, ({ memory }) => memory.used);
+  const out = total(containers, ({ memory }) => memory.out) ?? 0;
   const quota = total(containers, ({ memory, gpus }) =>
     memory.quota === undefined ? undefined : memory.quota * Math.max(1, gpus.length),
   );
@@ -170,7 +172,7 @@ function podRow(pod: PodGpuUsage): Cell[] {
     named(pod),
     pod.state,
     String(pod.slots),
-    `${size(used)} of ${size(quota)}`,
+    `${size(used)} of ${size(quota)}${out > 0 ? `, ${size(out)} in host memory` : ''}`,
     `${percent(time)} of ${percent(share)}`,
     percent(total(containers, (one) => one.time.waiting)),
     pod.node === undefined ? '' : `${pod.node} / ${[...new Set(indices)].join(', ')}`,

@@ -51,6 +51,12 @@ export const POD_USAGE: Definition<PodGpuUsage> = {
       priority: 1,
       read: (pod) => bytes(sum(pod, ({ memory }) => memory.peak)),
     },
+    {
+      name: 'Out',
+      type: 'string',
+      priority: 1,
+      read: (pod) => bytes(sum(pod, ({ memory }) => memory.out)),
+    },
     { name: 'Time', type: 'string', priority: 0, read: timeCell },
     {
       name: 'Waiting',

@@ -1,4 +1,4 @@
-import type { Latency, Policy, SharingMode, Suspender } from '@nvidia-virtual/ledger';
+import type { Latency, MemoryState, Policy, SharingMode, Suspender } from '@nvidia-virtual/ledger';
 
 export const GROUP = 'usage.nvidia-virtual.io';
 export const VERSION = 'v1alpha1';
@@ -52,6 +52,10 @@ interface MemoryUsage {
   readonly used?: number;
   /** Sum of the peaks of the running processes. */
   readonly peak?: number;
+  /** The part of `used` that is in host memory, because the container is suspended. */
+  readonly out?: number;
+  /** Missing: it has no allocation yet. */
+  readonly state?: MemoryState;
 }
 
 interface TimeUsage {

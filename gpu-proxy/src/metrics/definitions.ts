@@ -186,12 +186,6 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   },
   {
     type: 'gauge',
-    name: 'nvidia_virtual_allocation_suspended',
-    help: '1 while it is suspended: its programs wait, and its time goes to others. Else 0.',
-    read: ({ specification: { suspended } }) => (suspended ? 1 : 0),
-  },
-  {
-    type: 'gauge',
     name: 'nvidia_virtual_allocation_memory_used_bytes',
     help: 'Device memory that the sessions have, as the quota counts it.',
     read: ({ memory }) => memory,

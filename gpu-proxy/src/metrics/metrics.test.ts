@@ -123,7 +123,6 @@ test('metrics of an allocation', async () => {
     { ...own, direction: 'device_to_host' },
     11,
   ]);
-  expect(valuesOf(families, 'allocation_suspended')).toEqual([[own, 0]]);
   expect(valuesOf(families, 'allocation_info')).toEqual([
     [{ ...own, policy: 'burst', priority: '0', mode: 'exclusive', draining: 'false' }, 1],
   ]);

@@ -48,6 +48,11 @@ function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
       wide: true,
       cell: (pod) => bytes(sum(pod, (container) => container.memory.peak)),
     },
+    {
+      heading: 'OUT',
+      wide: true,
+      cell: (pod) => bytes(sum(pod, (container) => container.memory.out)),
+    },
     { heading: 'TIME', cell: (pod) => percent(time(pod)) },
     { heading: 'SHARE', cell: (pod) => percent(share(pod)) },
     { heading: 'EFFICIENCY', wide: true, cell: (pod) => percent(efficiency(pod)) },
@@ -109,7 +114,8 @@ function containerLines({
     `    Slots:      ${slots}`,
     `    GPU:        ${gpu || '<none>'}`,
     `    Memory:     ${bytes(held.used)} used of ` +
-      `${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
+      `${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}` +
+      whereabouts(held),
     `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}` +
       `${policy}${priority}${latency}`,
     `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
@@ -119,6 +125,13 @@ function containerLines({
       ? [`    Suspended:  by ${suspendedBy.map((by) => SUSPENDERS[by]).join(' and ')}`]
       : []),
   ];
+}
+
+/** Of memory that is not on the GPU. */
+function whereabouts({ state = 'resident', out = 0 }: ContainerUsage['memory']): string {
+  return state === 'resident' || (state === 'out' && out === 0)
+    ? ''
+    : `; ${state}: ${bytes(out)} in host memory`;
 }
 
 function withFaults(faults: number | undefined): string {

@@ -1,5 +1,7 @@
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { lookUntil } from '../../processes.js';
 import { TestNode } from '../cluster/test-node.js';
-import { gpuUsage } from './gpu-usage.js';
+import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { killPart } from './processes.js';
 import type { Scene } from './scene.js';
@@ -29,6 +31,7 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
     suspended.output.startsWith(`${pod} is suspended`) ? [] : [suspended.output],
   );
   await tenants.event(pod, /is suspended by nvidia-virtual\/suspended/);
+  tally.judge('its GPU memory is in host memory', await memoryProblems(scene, pod));
   const before = await tenants.rounds(pod);
   if (cluster instanceof TestNode) await killPart('gpu-proxy');
   else tally.skip('a restart of gpu-proxy', 'the node is another machine');
@@ -51,4 +54,14 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
   await gpuUsage(cluster, ['suspend', pod], editor);
   await tenants.delete('pod', pod);
   tally.judge('a suspended pod is deleted', []);
+}
+
+async function memoryProblems({ cluster, tenants }: Scene, pod: string): Promise<string[]> {
+  const args = ['pod', pod, '-n', tenants.namespace];
+  const look = async () => {
+    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
+    const { used = 0, out, state } = value?.containers[0]?.memory ?? {};
+    return state === 'out' && used > 0 && out === used ? [] : [output];
+  };
+  return lookUntil(look, (problems) => problems.length === 0);
 }

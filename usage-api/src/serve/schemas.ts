@@ -37,6 +37,8 @@ const MEMORY = object('GPU memory, in bytes.', {
   quota: whole('Per GPU. 0: no quota. Missing: unknown until the pod has a node.'),
   used: whole('Sum over all its GPUs.'),
   peak: whole('Sum of the peaks of the running processes.'),
+  out: whole('The part of the used memory that is in host memory.'),
+  state: text('resident, leaving, out or entering. Missing: no allocation yet.'),
 });
 
 const TIME = object('GPU time, in percent of one GPU and in seconds.', {

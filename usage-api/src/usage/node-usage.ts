@@ -117,8 +117,9 @@ function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap):
         // A session reports the sum over its GPUs.
         used: Math.round(
           sum(
-            ({ specification, sessions }) =>
-              sessions.reduce((m, { use }) => m + use.memory, 0) / specification.gpus.length,
+            ({ specification, sessions, outBytes = 0 }) =>
+              (sessions.reduce((m, { use }) => m + use.memory, 0) - outBytes) /
+              specification.gpus.length,
           ),
         ),
       }),

@@ -234,6 +234,12 @@ describe('a pod whose node reports', () => {
     expect([pod.state, pod.message]).toEqual(['Active', 'It cannot stop now.']);
   });
 
+  test('where its memory is has that in each container', () => {
+    const [one] = held(byPod);
+    const pod = shown(asked, [{ ...one, state: 'out', outBytes: 4096 }]);
+    expect(pod.containers[0]?.memory).toMatchObject({ state: 'out', out: 4096 });
+  });
+
   test('no allocation is Suspended if it asks for that', () => {
     expect(shown(asked, []).state).toBe('Suspended');
     expect(shown({}, []).state).toBe('Idle');

@@ -69,7 +69,7 @@ function containerUsage(
 }
 
 function granted(
-  { specification, time, sessions, rate }: Allocation,
+  { specification, time, sessions, rate, outBytes, state }: Allocation,
   { gpus }: NodeFigures,
 ): Omit<ContainerUsage, 'name' | 'slots'> {
   const sum = (figure: (use: (typeof sessions)[number]['use']) => number) =>
@@ -83,6 +83,8 @@ function granted(
       quota: specification.memory,
       used: sum(({ memory }) => memory),
       peak: sum(({ peakMemory }) => peakMemory),
+      ...(outBytes !== undefined && { out: outBytes }),
+      ...(state && { state }),
     },
     time: {
       share: specification.share,
