@@ -141,6 +141,6 @@ function isResumed({ state, containers }: PodGpuUsage): boolean {
   return (
     state !== 'Suspended' &&
     state !== 'Unknown' &&
-    containers.every(({ suspendedBy }) => suspendedBy === undefined)
+    !containers.some(({ suspendedBy = [] }) => suspendedBy.includes('pod'))
   );
 }

@@ -240,6 +240,10 @@ describe('a pod whose node reports', () => {
     expect(pod.containers[0]?.memory).toMatchObject({ state: 'out', out: 4096 });
   });
 
+  test('that waits for room on an oversubscribed GPU is Active', () => {
+    expect(shown({}, held({ suspended: true, suspendedBy: ['policy'] })).state).toBe('Active');
+  });
+
   test('no allocation is Suspended if it asks for that', () => {
     expect(shown(asked, []).state).toBe('Suspended');
     expect(shown({}, []).state).toBe('Idle');

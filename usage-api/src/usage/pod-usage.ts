@@ -152,9 +152,13 @@ function isSuspended(
   figures: NodeFigures | undefined,
   allocations: readonly Allocation[],
 ): boolean {
-  if (allocations.length > 0)
-    return allocations.every(({ specification: { suspended } }) => suspended);
+  if (allocations.length > 0) return allocations.every(isSuspendedForLong);
   return figures !== undefined && whyStarting(pod) === undefined && asksToSuspend(pod);
+}
+
+/** Not those that only wait for room on an oversubscribed GPU. */
+function isSuspendedForLong({ specification: { suspended, suspendedBy } }: Allocation): boolean {
+  return suspended === true && !suspendedBy?.every((by) => by === 'policy');
 }
 
 function isSuspendedByNode({ specification: { suspendedBy = [] } }: Allocation): boolean {
