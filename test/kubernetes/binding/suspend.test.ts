@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
+import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
-import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
+import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf, NODE } from './scene.js';
 
 const SUSPENDED = 'nvidia-virtual/suspended';
 /** Its work on the GPU ends when it reads a line. */
@@ -74,6 +75,36 @@ test('the annotation of a pod suspends it, and the pod has events that say so', 
   await eventually(async () =>
     expect(await reasons('one')).toEqual(['GpuResumed', 'GpuSuspended']),
   );
+});
+
+test('all containers of a pod are suspended, also if the work of one does not end', async () => {
+  await scene.serve();
+  const containers = ['main', 'other'].map((name) => ({
+    name,
+    image: 'any',
+    resources: { limits: { [RESOURCE]: '1' } },
+  }));
+  const body = { metadata: { name: 'both' }, spec: { nodeName: NODE, containers } };
+  const pod = await scene.api.createNamespacedPod({ namespace: 'default', body });
+  const [main, other] = ['main', 'other'].map((name) => {
+    scene.kubelet.give('both', name, [name]);
+    return scene.allocate([name]);
+  }) as [string, string];
+  const stubborn = scene.run(pod, main, STUBBORN);
+  const quiet = scene.run(pod, other, HOLDING);
+  await stubborn.printed('busy');
+  await quiet.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(idOf(other));
+  await eventually(async () =>
+    expect(await reasons('both')).toEqual(['GpuNotSuspended', 'GpuSuspended']),
+  );
+  await untilSuspended(idOf(main), false);
+  stubborn.process.stdin.write('\n');
+  await untilSuspended(idOf(main));
+  await annotate(pod, undefined);
+  expect(await stubborn.finish()).toContain('then 0\n');
+  expect(await quiet.finish()).toContain('then 0\n');
 });
 
 test('a pod that is created with the annotation waits in cuInit', async () => {
