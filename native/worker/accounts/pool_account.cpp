@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "native/worker/session/captures.h"
+
 namespace worker {
+
+PoolAccount::PoolAccount(const Driver& driver, Quota& quota, PoolMemory& own)
+    : driver_(driver), quota_(quota), own_(own) {
+  own.setMayGrow(
+      [this](CUmemoryPool handle, std::uint64_t reserved) { return mayGrow(handle, reserved); });
+}
 
 void PoolAccount::created(CUmemoryPool handle, CUdevice device) {
   const std::lock_guard lock(mutex_);
@@ -43,6 +51,11 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Pool> pool = poolOf(handle);
   if (pool->entry) return CUDA_ERROR_INVALID_VALUE;  // nothing is allocated from imported pools
+  if (own_.isOwn(handle)) {
+    const CUresult status = allocateOwn(lock, *pool, call, wait, bytes);
+    if (status == CUDA_SUCCESS && *address != 0) allocations_[*address] = {pool, bytes};
+    return status;
+  }
   bool room = makeRoom(*pool, bytes);
   if (!room) {
     lock.unlock();
@@ -64,6 +77,32 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
   trimAll();
   quota_.refuse(bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/// The pool of a growth is locked, because it grows in allocateOwn() only.
+bool PoolAccount::mayGrow(CUmemoryPool handle, std::uint64_t reserved) {
+  const bool grows = raise(*poolOf(handle), reserved);
+  refused_ = refused_ || !grows;
+  return grows;
+}
+
+CUresult PoolAccount::allocateOwn(std::unique_lock<std::mutex>& lock, Pool& pool, const Call& call,
+                                  const Call& wait, std::uint64_t bytes) {
+  const auto allocate = [&] {
+    refused_ = false;
+    const CUresult status = pool.ended ? CUDA_ERROR_INVALID_VALUE : call();
+    if (pool.handle != nullptr) settle(pool);
+    return status;
+  };
+  CUresult status = allocate();
+  if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
+  lock.unlock();
+  wait();
+  lock.lock();
+  trimAll();
+  status = allocate();
+  if (status == CUDA_ERROR_OUT_OF_MEMORY && refused_) quota_.refuse(bytes);
+  return status;
 }
 
 bool PoolAccount::makeRoom(Pool& pool, std::uint64_t bytes) {
@@ -107,8 +146,11 @@ CUresult PoolAccount::change(CUmemoryPool handle, const Call& call) {
 CUresult PoolAccount::destroy(CUmemoryPool handle, const Call& call) {
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Pool> pool = poolOf(handle);
-  if (pool->device && driver_.cuMemPoolTrimTo(handle, 0) == CUDA_SUCCESS && reserved(*pool) > 0)
-    return end(*pool), CUDA_SUCCESS;
+  if (pool->device) {
+    const RelaxedCapture relaxed(driver_);
+    driver_.cuMemPoolTrimTo(handle, 0);
+    if (reserved(*pool) > 0) return end(*pool), CUDA_SUCCESS;
+  }
   const CUresult status = call();
   if (status != CUDA_SUCCESS) return status;
   lower(*pool, 0);
@@ -154,6 +196,7 @@ bool PoolAccount::settleUnlessBusy() {
 }
 
 bool PoolAccount::settleAll() {
+  const RelaxedCapture relaxed(driver_);
   for (auto& [handle, pool] : pools_) {
     if (pool->ended) driver_.cuMemPoolTrimTo(handle, 0);
     settle(*pool);
@@ -217,6 +260,7 @@ void PoolAccount::settle(Pool& pool) {
 }
 
 void PoolAccount::trimAll() {
+  const RelaxedCapture relaxed(driver_);
   for (auto& [handle, pool] : pools_) {
     if (pool->entry) continue;
     driver_.cuMemPoolTrimTo(handle, 0);

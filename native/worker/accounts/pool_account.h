@@ -13,6 +13,7 @@
 
 #include "driver.h"
 #include "native/worker/accounts/quota.h"
+#include "native/worker/memory/pool_memory.h"
 
 namespace worker {
 
@@ -20,7 +21,8 @@ namespace worker {
 /// waited for may need another thread's call.
 class PoolAccount {
  public:
-  PoolAccount(const Driver& driver, Quota& quota) : driver_(driver), quota_(quota) {}
+  /// Our own pools ask for each growth; the driver's are charged as they are seen to grow.
+  PoolAccount(const Driver& driver, Quota& quota, PoolMemory& own);
 
   /// Bytes by which a pool grows (seen on an H200, driver 580).
   static constexpr std::uint64_t kStep = std::uint64_t{32} << 20;
@@ -95,9 +97,15 @@ class PoolAccount {
   void end(Pool& pool);
   void destroyEmpty();
 
+  CUresult allocateOwn(std::unique_lock<std::mutex>& lock, Pool& pool, const Call& call,
+                       const Call& wait, std::uint64_t bytes);
+  bool mayGrow(CUmemoryPool handle, std::uint64_t reserved);
+
   const Driver& driver_;
   Quota& quota_;
+  const PoolMemory& own_;
   std::mutex mutex_;
+  bool refused_ = false;  ///< the quota had no room for a growth
   std::map<CUmemoryPool, std::shared_ptr<Pool>> pools_;
   std::unordered_map<CUdeviceptr, Allocation> allocations_;
 };

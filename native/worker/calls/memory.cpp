@@ -208,8 +208,10 @@ CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUs
   if (thread.isCaptured(hStream)) return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream);
   CUmemoryPool pool = nullptr;
   if (const CUresult status = poolOf(thread, hStream, &pool); status != CUDA_SUCCESS) return status;
-  return allocateFrom(thread, pool, bytesize, hStream, dptr,
-                      [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
+  return allocateFrom(thread, pool, bytesize, hStream, dptr, [&] {
+    // from the pool that is charged: another thread may choose another one
+    return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  });
 }
 
 CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize,

@@ -38,8 +38,9 @@ CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
 CUresult cuStreamSynchronize(Thread& thread, CUstream hStream) {
   const bool followed = thread.followsWork(hStream);
   thread.passTicket(hStream);
-  return followed && thread.completion.await() ? CUDA_SUCCESS
-                                               : thread.driver.cuStreamSynchronize(hStream);
+  if (!followed || !thread.completion.await()) return thread.driver.cuStreamSynchronize(hStream);
+  thread.session.memory.pools().synchronized();
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

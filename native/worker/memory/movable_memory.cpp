@@ -171,6 +171,7 @@ bool MovableMemory::endKept(CUcontext owner) {
 }
 
 void MovableMemory::trim() {
+  pools_.trim();
   std::vector<CUcontext> owners;
   {
     const std::shared_lock lock(mutex_);
@@ -457,7 +458,7 @@ CUresult MovableMemory::exportFile(CUdeviceptr begin, int* file, Geometry* geome
 
 bool MovableMemory::holdsMemory() const {
   const std::shared_lock lock(mutex_);
-  return !blocks_.empty() || !mapped_.isEmpty();
+  return !blocks_.empty() || !mapped_.isEmpty() || pools_.reserved() > 0;
 }
 
 bool MovableMemory::isShared() const {

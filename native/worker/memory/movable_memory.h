@@ -121,6 +121,7 @@ class MovableMemory {
   /// Memory that the program maps itself.
   ProgramMemory& mapped() { return mapped_; }
   /// Memory of pools.
+  PoolMemory& pools() { return pools_; }
   const PoolMemory& pools() const { return pools_; }
   /// Frees what is kept for later requests.
   void trim();
@@ -175,7 +176,7 @@ class MovableMemory {
   const ContextOwner owner_;
   Driver below_;
   ProgramMemory mapped_{below_};
-  PoolMemory pools_{below_, captures_};
+  PoolMemory pools_{below_, captures_, owner_};
   bool exact_ = false;
   std::shared_mutex submissions_;
   mutable std::shared_mutex mutex_;

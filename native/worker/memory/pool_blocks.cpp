@@ -41,7 +41,7 @@ std::uint64_t PoolBlocks::idleBefore(CUdeviceptr end) const {
   return found == nullptr ? 0 : end - found->first;
 }
 
-CUdeviceptr PoolBlocks::take(std::uint64_t bytes, std::uint64_t stream) {
+CUdeviceptr PoolBlocks::take(std::uint64_t bytes, const Stream& stream) {
   for (auto each = bySize_.lower_bound({bytes, 0}); each != bySize_.end(); ++each) {
     const auto found = free_.find(each->second);
     const Work& work = found->second.work;

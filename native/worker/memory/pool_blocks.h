@@ -15,9 +15,14 @@ namespace worker {
 /// Not thread-safe.
 class PoolBlocks {
  public:
+  struct Stream {
+    std::uint64_t number = 0;     ///< the driver's, which it never gives again
+    CUcontext context = nullptr;  ///< of a default stream: each context has its own
+    bool operator==(const Stream&) const = default;
+  };
   /// Work that may still use a free block: what a stream had before the event.
   struct Work {
-    std::uint64_t stream = 0;     ///< the driver's number, which it never gives again
+    Stream stream;
     CUcontext context = nullptr;  ///< of the event
     CUevent event = nullptr;      ///< null: there is no such work
   };
@@ -35,7 +40,7 @@ class PoolBlocks {
 
   /// Takes the smallest block that the stream may use now: no work may use it, or only work of the
   /// same stream. 0 if there is none.
-  CUdeviceptr take(std::uint64_t bytes, std::uint64_t stream);
+  CUdeviceptr take(std::uint64_t bytes, const Stream& stream);
   /// A block that was taken becomes free behind the work. Returns its bytes; 0 if none begins
   /// there.
   std::uint64_t give(CUdeviceptr begin, const Work& work);

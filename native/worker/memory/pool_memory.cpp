@@ -19,6 +19,7 @@ constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 constexpr std::uint64_t kStep = std::uint64_t{32} << 20;
 /// Addresses that a pool reserves at a time: they cost a few KiB of the GPU's page tables.
 constexpr std::uint64_t kArea = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 48;
 /// Numbers of allocations do not meet those of the driver, nor those of cuMemAlloc.
 constexpr std::uint64_t kFirstId = std::uint64_t{1} << 49;
 
@@ -70,14 +71,18 @@ CUresult PoolMemory::create(CUmemoryPool* handle, const CUmemPoolProps* properti
   return CUDA_SUCCESS;
 }
 
-/// The pool holds no memory any more (PoolAccount::destroy).
+/// A pool that still holds memory is destroyed later (PoolAccount::destroy).
 CUresult PoolMemory::destroy(CUmemoryPool handle) {
   const std::lock_guard lock(mutex_);
   if (handle == handleOf(*standard_)) return CUDA_ERROR_INVALID_VALUE;
   Pool* pool = find(handle);
-  if (pool != nullptr) shrink(*pool, 0);
-  const CUresult status = pool == nullptr ? below_.cuMemPoolDestroy(handle) : CUDA_SUCCESS;
-  if (status != CUDA_SUCCESS) return status;
+  if (pool == nullptr) {
+    const CUresult status = below_.cuMemPoolDestroy(handle);
+    if (status != CUDA_SUCCESS) return status;
+  } else {
+    shrink(*pool, 0);
+    if (pool->reserved > 0) return CUDA_ERROR_INVALID_VALUE;
+  }
   pools_.erase(handle);
   if (current_ == handle) current_ = handleOf(*standard_);
   return CUDA_SUCCESS;
@@ -130,7 +135,11 @@ CUresult PoolMemory::get(CUmemoryPool handle, CUmemPool_attribute attribute, voi
       if (pool->blocks.behindWork() > 0) forgetEnded(*pool);
       return put(pool->used + pool->blocks.behindWork());
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return put(pool->usedHigh);
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default: {  // of newer drivers
+      CUmemoryPool like = nullptr;
+      const CUresult status = below_.cuDeviceGetDefaultMemPool(&like, kDevice);
+      return status == CUDA_SUCCESS ? below_.cuMemPoolGetAttribute(like, attribute, value) : status;
+    }
   }
 }
 
@@ -210,21 +219,18 @@ CUresult PoolMemory::allocateLocked(CUdeviceptr* address, std::size_t bytes, CUm
   Pool* pool = find(handle);
   if (pool == nullptr) return below_.cuMemAllocFromPoolAsync(address, bytes, handle, stream);
   if (isCaptured(stream)) return below_.cuMemAllocAsync(address, bytes, stream);
-  unsigned long long number = 0;
-  if (const CUresult status = below_.cuStreamGetId(stream, &number); status != CUDA_SUCCESS)
-    return status;
+  PoolBlocks::Stream identity;
+  if (const CUresult status = identify(stream, &identity); status != CUDA_SUCCESS) return status;
   if (const CUresult status = captures_.any() ? CUDA_SUCCESS : below_.cuMemFree_v2(0);
       status != CUDA_SUCCESS)
     return status;
   if (bytes == 0) return *address = 0, CUDA_SUCCESS;
-  const bool fits = bytes < ~std::uint64_t{0} - kStep &&
-                    (pool->most == 0 || whole(bytes, kUnit) <= pool->most - pool->used);
-  if (!fits) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kLargest) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t taken = whole(bytes, kUnit);
-  CUdeviceptr begin = take(*pool, taken, number);
+  CUdeviceptr begin = take(*pool, taken, identity);
   if (begin == 0) {
     if (const CUresult status = grow(*pool, taken); status != CUDA_SUCCESS) return status;
-    begin = pool->blocks.take(taken, number);
+    begin = pool->blocks.take(taken, identity);
   }
   pool->used += taken;
   pool->usedHigh = std::max(pool->usedHigh, pool->used);
@@ -234,7 +240,16 @@ CUresult PoolMemory::allocateLocked(CUdeviceptr* address, std::size_t bytes, CUm
   return CUDA_SUCCESS;
 }
 
-CUdeviceptr PoolMemory::take(Pool& pool, std::uint64_t bytes, std::uint64_t stream) {
+CUresult PoolMemory::identify(CUstream stream, PoolBlocks::Stream* identity) const {
+  unsigned long long number = 0;
+  CUresult status = below_.cuStreamGetId(stream, &number);
+  if (status == CUDA_SUCCESS && isDefault(stream))
+    status = below_.cuCtxGetCurrent(&identity->context);
+  identity->number = number;
+  return status;
+}
+
+CUdeviceptr PoolMemory::take(Pool& pool, std::uint64_t bytes, const PoolBlocks::Stream& stream) {
   if (const CUdeviceptr begin = pool.blocks.take(bytes, stream); begin != 0) return begin;
   forgetEnded(pool);
   return pool.blocks.take(bytes, stream);
@@ -242,6 +257,7 @@ CUdeviceptr PoolMemory::take(Pool& pool, std::uint64_t bytes, std::uint64_t stre
 
 /// If a whole step does not fit on the GPU, the pool grows by pages.
 CUresult PoolMemory::grow(Pool& pool, std::uint64_t bytes) {
+  const RelaxedCapture relaxed(below_);
   const CUresult status = growBy(pool, bytes, kStep);
   return status == CUDA_ERROR_OUT_OF_MEMORY ? growBy(pool, bytes, kPage) : status;
 }
@@ -269,6 +285,9 @@ CUresult PoolMemory::growBy(Pool& pool, std::uint64_t bytes, std::uint64_t unit)
 
 CUresult PoolMemory::addRange(Pool& pool, std::map<CUdeviceptr, Area>::iterator area,
                               std::uint64_t bytes) {
+  const bool allowed = (pool.most == 0 || pool.reserved + bytes <= whole(pool.most, kStep)) &&
+                       mayGrow_(handleOf(pool), pool.reserved + bytes);
+  if (!allowed) return CUDA_ERROR_OUT_OF_MEMORY;
   Range range{.bytes = bytes, .area = area->first};
   const CUmemAllocationProp properties = deviceMemory();
   CUresult status = below_.cuMemCreate(&range.handle, bytes, &properties, 0);
@@ -324,10 +343,11 @@ void PoolMemory::end(const Pool& pool) const {
   for (const auto& [begin, area] : pool.areas) below_.cuMemAddressFree(begin, area.bytes);
 }
 
+/// Another thread may begin a capture at any time, which the question would invalidate.
 void PoolMemory::forgetEnded(Pool& pool) {
-  const RelaxedCapture relaxed(below_, captures_);
+  const RelaxedCapture relaxed(below_);
   pool.blocks.forget([&](const PoolBlocks::Work& work) {
-    return below_.cuEventQuery(work.event) == CUDA_SUCCESS;
+    return !ending_.contains(work.context) && below_.cuEventQuery(work.event) == CUDA_SUCCESS;
   });
   for (const PoolBlocks::Work& work : pool.blocks.takeEvents())
     events_[work.context].push_back(work.event);
@@ -336,6 +356,7 @@ void PoolMemory::forgetEnded(Pool& pool) {
 /// Gives idle ranges back to the GPU, as long as at least `keep` bytes stay.
 void PoolMemory::shrink(Pool& pool, std::uint64_t keep) {
   if (pool.reserved <= keep) return;
+  const RelaxedCapture relaxed(below_);
   forgetEnded(pool);
   std::vector<CUdeviceptr> idle = pool.blocks.idleRanges();
   std::ranges::reverse(idle);  // from the top of each area
@@ -349,17 +370,24 @@ void PoolMemory::release() {
   for (const auto& [handle, pool] : pools_) shrink(*pool, pool->threshold);
 }
 
-/// Without an event, waits for the stream.
-PoolBlocks::Work PoolMemory::workOf(CUstream stream, std::uint64_t number) {
-  PoolBlocks::Work work{.stream = number};
-  const CUresult status = isDefault(stream) ? below_.cuCtxGetCurrent(&work.context)
-                                            : below_.cuStreamGetCtx(stream, &work.context);
-  if (status == CUDA_SUCCESS) work.event = takeEvent(work.context);
-  if (work.event != nullptr && below_.cuEventRecord(work.event, stream) == CUDA_SUCCESS)
-    return work;
-  if (work.event != nullptr) events_[work.context].push_back(work.event);
-  below_.cuStreamSynchronize(stream);
-  return {};
+void PoolMemory::trim() {
+  const std::lock_guard lock(mutex_);
+  shrink(*standard_, 0);
+  for (const auto& [handle, pool] : pools_) shrink(*pool, 0);
+}
+
+/// Empty if no event can tell of the stream's work: that of a green context does not end with it.
+std::optional<PoolBlocks::Work> PoolMemory::workOf(CUstream stream,
+                                                   const PoolBlocks::Stream& identity) {
+  PoolBlocks::Work work{.stream = identity, .context = identity.context};
+  if (!isDefault(stream) && below_.cuStreamGetCtx(stream, &work.context) != CUDA_SUCCESS)
+    return std::nullopt;
+  if (owner_(work.context) != work.context) return std::nullopt;
+  work.event = takeEvent(work.context);
+  if (work.event == nullptr) return std::nullopt;
+  if (below_.cuEventRecord(work.event, stream) == CUDA_SUCCESS) return work;
+  events_[work.context].push_back(work.event);
+  return std::nullopt;
 }
 
 CUevent PoolMemory::takeEvent(CUcontext context) {
@@ -376,14 +404,42 @@ CUevent PoolMemory::takeEvent(CUcontext context) {
 }
 
 CUresult PoolMemory::freeBehind(CUdeviceptr address, CUstream stream) {
-  const std::lock_guard lock(mutex_);
-  if (isCaptured(stream) || !allocations_.contains(address))
-    return below_.cuMemFreeAsync(address, stream);
-  unsigned long long number = 0;
-  if (const CUresult status = below_.cuStreamGetId(stream, &number); status != CUDA_SUCCESS)
-    return status;
-  give(address, workOf(stream, number));
-  return CUDA_SUCCESS;
+  {
+    const std::lock_guard lock(mutex_);
+    if (isCaptured(stream) || !allocations_.contains(address))
+      return below_.cuMemFreeAsync(address, stream);
+    PoolBlocks::Stream identity;
+    if (const CUresult status = identify(stream, &identity); status != CUDA_SUCCESS) return status;
+    if (const auto work = workOf(stream, identity)) return give(address, *work), CUDA_SUCCESS;
+  }
+  return freeByCallback(address, stream);
+}
+
+/// The driver may wait for room in the stream, so the mutex is free. If the context of the stream
+/// ends first, the driver does not call back, and the block stays in use.
+CUresult PoolMemory::freeByCallback(CUdeviceptr address, CUstream stream) {
+  struct Freed {
+    PoolMemory& pools;
+    Allocation allocation;
+  };
+  std::unique_lock lock(mutex_);
+  const auto taken = allocations_.extract(address);
+  if (taken.empty()) return CUDA_ERROR_INVALID_VALUE;
+  lock.unlock();
+  auto* freed = new Freed{*this, taken.mapped()};
+  const auto reached = [](void* argument) {
+    const std::unique_ptr<Freed> given(static_cast<Freed*>(argument));
+    PoolMemory& pools = given->pools;
+    const std::lock_guard again(pools.mutex_);
+    pools.allocations_.emplace(given->allocation.begin, given->allocation);
+    pools.give(given->allocation.begin, {});
+  };
+  const CUresult status = below_.cuLaunchHostFunc(stream, reached, freed);
+  if (status == CUDA_SUCCESS) return status;
+  delete freed;
+  lock.lock();
+  allocations_.emplace(address, taken.mapped());
+  return status;
 }
 
 bool PoolMemory::free(CUdeviceptr begin) {
@@ -391,7 +447,7 @@ bool PoolMemory::free(CUdeviceptr begin) {
   return give(begin, {});
 }
 
-/// The pool of an allocation is there: it is destroyed when it holds no memory.
+/// The pool of an allocation is there: one that holds memory is not destroyed.
 bool PoolMemory::give(CUdeviceptr begin, const PoolBlocks::Work& work) {
   const auto found = allocations_.extract(begin);
   if (found.empty()) return false;
@@ -400,8 +456,15 @@ bool PoolMemory::give(CUdeviceptr begin, const PoolBlocks::Work& work) {
   return true;
 }
 
+void PoolMemory::contextEnding(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  ending_.insert(context);
+  events_.erase(context);
+}
+
 void PoolMemory::contextEnded(CUcontext context) {
   const std::lock_guard lock(mutex_);
+  ending_.erase(context);
   const auto forget = [&](Pool& pool) {
     pool.blocks.forget([&](const PoolBlocks::Work& work) { return work.context == context; });
     for (const PoolBlocks::Work& work : pool.blocks.takeEvents())
@@ -421,7 +484,7 @@ std::optional<PoolMemory::Allocation> PoolMemory::find(CUdeviceptr address) cons
 }
 
 bool PoolMemory::touches(CUdeviceptr address, std::uint64_t bytes) const {
-  if (reserved_.load(std::memory_order_relaxed) == 0) return false;
+  if (reserved() == 0) return false;
   const std::lock_guard lock(mutex_);
   const auto after = ranges_.lower_bound(address);
   if (after != ranges_.end() && after->first - address < bytes) return true;

@@ -4,13 +4,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "driver.h"
+#include "native/worker/accounts/context_owner.h"
 #include "native/worker/memory/movable_piece.h"
 #include "native/worker/memory/pool_blocks.h"
 #include "native/worker/session/captures.h"
@@ -22,13 +26,22 @@ namespace worker {
 /// pool is the address of an object here, or of the driver's.
 class PoolMemory {
  public:
-  PoolMemory(const Driver& below, const Captures& captures) : below_(below), captures_(captures) {}
+  PoolMemory(const Driver& below, const Captures& captures, ContextOwner owner)
+      : below_(below), captures_(captures), owner_(std::move(owner)) {}
   ~PoolMemory();
   PoolMemory(const PoolMemory&) = delete;
   PoolMemory& operator=(const PoolMemory&) = delete;
 
   /// Puts the functions in the place of the driver's. For one object of the process.
   void install(Driver& driver);
+  /// Asks before a pool grows to so many bytes; false: it must not. It must not call this object.
+  using MayGrow = std::function<bool(CUmemoryPool pool, std::uint64_t reserved)>;
+  void setMayGrow(MayGrow mayGrow) { mayGrow_ = std::move(mayGrow); }
+
+  /// Whether a pool is one of these.
+  bool isOwn(CUmemoryPool handle) const;
+  /// Bytes of all pools.
+  std::uint64_t reserved() const { return reserved_.load(std::memory_order_relaxed); }
 
   /// What the program asks about an address.
   struct Allocation {
@@ -46,8 +59,12 @@ class PoolMemory {
   bool free(CUdeviceptr begin);
   /// Work has been waited for: pools give back memory beyond their release threshold.
   void synchronized() {
-    if (reserved_.load(std::memory_order_relaxed) > 0) release();
+    if (reserved() > 0) release();
   }
+  /// Gives back to the GPU what no allocation has.
+  void trim();
+  /// The driver is about to destroy the context, with its events.
+  void contextEnding(CUcontext context);
   /// The work of the context has ended, and so have its events.
   void contextEnded(CUcontext context);
   /// Appends the memory. The pieces are valid until the next other call.
@@ -94,10 +111,9 @@ class PoolMemory {
                           CUstream stream);
   CUresult freeBehind(CUdeviceptr address, CUstream stream);
 
-  bool isOwn(CUmemoryPool handle) const;
   bool isCaptured(CUstream stream) const;
   Pool* find(CUmemoryPool handle) const;
-  CUdeviceptr take(Pool& pool, std::uint64_t bytes, std::uint64_t stream);
+  CUdeviceptr take(Pool& pool, std::uint64_t bytes, const PoolBlocks::Stream& stream);
   CUresult grow(Pool& pool, std::uint64_t bytes);
   CUresult growBy(Pool& pool, std::uint64_t bytes, std::uint64_t unit);
   CUresult addRange(Pool& pool, std::map<CUdeviceptr, Area>::iterator area, std::uint64_t bytes);
@@ -107,19 +123,24 @@ class PoolMemory {
   void forgetEnded(Pool& pool);
   void shrink(Pool& pool, std::uint64_t keep);
   void release();
-  PoolBlocks::Work workOf(CUstream stream, std::uint64_t number);
+  CUresult identify(CUstream stream, PoolBlocks::Stream* identity) const;
+  std::optional<PoolBlocks::Work> workOf(CUstream stream, const PoolBlocks::Stream& identity);
   CUevent takeEvent(CUcontext context);
+  CUresult freeByCallback(CUdeviceptr address, CUstream stream);
   bool give(CUdeviceptr begin, const PoolBlocks::Work& work);
 
   const Driver& below_;
   const Captures& captures_;
+  const ContextOwner owner_;
+  MayGrow mayGrow_ = [](CUmemoryPool, std::uint64_t) { return true; };
   mutable std::mutex mutex_;
   std::unique_ptr<Pool> standard_ = std::make_unique<Pool>();
   std::map<CUmemoryPool, std::unique_ptr<Pool>> pools_;  ///< that the program has made
   CUmemoryPool current_ = handleOf(*standard_);          ///< of the GPU
   std::map<CUdeviceptr, Allocation> allocations_;
-  std::map<CUdeviceptr, std::uint64_t> ranges_;  ///< of all pools: begin -> bytes
-  std::map<CUcontext, std::vector<CUevent>> events_;
+  std::map<CUdeviceptr, std::uint64_t> ranges_;       ///< of all pools: begin -> bytes
+  std::map<CUcontext, std::vector<CUevent>> events_;  ///< to be used again
+  std::set<CUcontext> ending_;                        ///< their events are asked for nothing
   std::uint64_t lastId_ = 0;
   std::atomic<std::uint64_t> reserved_{0};
 

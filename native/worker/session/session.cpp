@@ -28,7 +28,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       sharing(account.exports),
       fileExports(sharing, account.exports),
       images(account),
-      pools(driver, account),
+      pools(driver, account, memory.pools()),
       graphMemory(driver, account),
       contexts(account, counted, most.contextMemory),
       streams(account, most.streamMemory),

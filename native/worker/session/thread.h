@@ -117,7 +117,10 @@ class Thread {
   template <class T>
   void ends(T object) {
     session.awaitUnused(use_, (const void*)object);
-    if constexpr (std::is_same_v<T, CUcontext>) session.managed.contextEnds(driver, object);
+    if constexpr (std::is_same_v<T, CUcontext>) {
+      session.managed.contextEnds(driver, object);
+      session.memory.pools().contextEnding(object);
+    }
     if constexpr (requires { session.gate.forget(object); }) session.gate.forget(object);
     if constexpr (requires { session.timeline.forget(object); }) {
       if (session.captures.anyOrTraced()) session.timeline.forget(object);

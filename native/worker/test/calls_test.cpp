@@ -253,6 +253,49 @@ TEST_CASE("a destroyed pool is charged until a stream frees its memory") {
   CHECK(worker::cuMemPoolDestroy(test.thread, whole) == CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_CASE("a pool that is destroyed beside a capture keeps its memory and its charge") {
+  Fixture test;
+  const CUmemoryPool pool = test.makePool();
+  CUdeviceptr memory = 0;
+  CHECK(worker::cuMemAllocFromPoolAsync(test.thread, &memory, kMiB, pool, test.stream) ==
+        CUDA_SUCCESS);
+  CUstream other = nullptr;
+  CUgraph graph = nullptr;
+  CHECK(test.driver.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  CHECK(test.driver.cuStreamBeginCapture_v2(other, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  CHECK(worker::cuMemPoolDestroy(test.thread, pool) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 32 * kMiB);
+  CHECK(test.driver.cuStreamEndCapture(other, &graph) == CUDA_SUCCESS);
+  CHECK(test.driver.cuGraphDestroy(graph) == CUDA_SUCCESS);
+  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
+  CHECK(test.driver.cuStreamSynchronize(test.stream) == CUDA_SUCCESS);
+  CHECK(!test.session.pools.settle());
+  CHECK(test.quota.used() == 0);
+  CHECK(test.driver.cuStreamDestroy_v2(other) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a pool grows only by what the quota has, whatever work holds its blocks") {
+  Fixture test;
+  CUdeviceptr first = 0, second = 0;
+  CHECK(worker::cuMemAllocAsync(test.thread, &first, 80 * kMiB, test.stream) == CUDA_SUCCESS);
+  test.block();
+  CHECK(worker::cuMemFreeAsync(test.thread, first, test.stream) == CUDA_SUCCESS);
+  // The block may be used again behind the same work, but not beside it.
+  CHECK(worker::cuMemAllocAsync(test.thread, &second, 80 * kMiB, test.stream) == CUDA_SUCCESS);
+  CHECK(second == first);
+  CHECK(worker::cuMemFreeAsync(test.thread, second, test.stream) == CUDA_SUCCESS);
+  unit::Waiter allocating = test.beside([&](worker::Thread& thread) {
+    CHECK(worker::cuMemAllocAsync(thread, &second, 80 * kMiB, nullptr) == CUDA_SUCCESS);
+  });
+  CHECK(allocating.waits());
+  CHECK(test.quota.used() == 96 * kMiB);
+  test.release();
+  allocating.join();
+  CHECK(test.quota.used() == 96 * kMiB);
+  CHECK(test.quota.peak() <= kLimit);
+  CHECK(worker::cuMemFree_v2(test.thread, second) == CUDA_SUCCESS);
+}
+
 // The call of another thread may end the wait.
 TEST_CASE("a thread that waits for memory or work stops no other thread") {
   Fixture test;

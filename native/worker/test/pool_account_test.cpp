@@ -71,7 +71,9 @@ CUresult setPool(CUdevice, CUmemoryPool) { return CUDA_ERROR_UNKNOWN; }
 struct Fixture {
   worker::Driver driver{};
   worker::Quota quota;
-  worker::PoolAccount account{driver, quota};
+  worker::Captures captures{driver};
+  worker::PoolMemory own{driver, captures, {}};
+  worker::PoolAccount account{driver, quota, own};
   CUdeviceptr next = 0x100;
   int refused = 0;
   std::function<void()> whileAllocating, whileWaiting;

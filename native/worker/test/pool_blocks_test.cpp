@@ -20,10 +20,10 @@ struct Pool {
 
   Pool() { blocks.addRange(kRange, kBytes, 1); }
   PoolBlocks::Work behind(std::uint64_t stream) {
-    return {.stream = stream, .event = reinterpret_cast<CUevent>(++last)};
+    return {.stream = {stream}, .event = reinterpret_cast<CUevent>(++last)};
   }
   void end(std::uint64_t stream) {
-    blocks.forget([&](const PoolBlocks::Work& work) { return work.stream == stream; });
+    blocks.forget([&](const PoolBlocks::Work& work) { return work.stream.number == stream; });
   }
 };
 
@@ -31,37 +31,37 @@ struct Pool {
 
 TEST_CASE_FIXTURE(Pool, "a block is cut from the smallest free one, and joined to its neighbours") {
   blocks.addRange(kOther, 100, 2);
-  CHECK(blocks.take(101, 1) == kRange);
-  CHECK(blocks.take(100, 1) == kOther);
-  CHECK(blocks.take(100, 1) == kRange + 101);
-  CHECK(blocks.take(1000, 1) == 0);
+  CHECK(blocks.take(101, {1}) == kRange);
+  CHECK(blocks.take(100, {1}) == kOther);
+  CHECK(blocks.take(100, {1}) == kRange + 101);
+  CHECK(blocks.take(1000, {1}) == 0);
   CHECK(blocks.idleRanges().empty());
   CHECK(blocks.give(kRange, {}) == 101);
   CHECK(blocks.give(kRange, {}) == 0);
   CHECK(blocks.give(kRange + 101, {}) == 100);
   CHECK(blocks.idleRanges() == std::vector<CUdeviceptr>{kRange});
-  CHECK(blocks.take(1000, 1) == kRange);
+  CHECK(blocks.take(1000, {1}) == kRange);
 }
 
 TEST_CASE_FIXTURE(Pool, "a stream may use at once what it has freed; others wait for its work") {
-  CHECK(blocks.take(600, 1) == kRange);
-  CHECK(blocks.take(400, 2) == kRange + 600);
+  CHECK(blocks.take(600, {1}) == kRange);
+  CHECK(blocks.take(400, {2}) == kRange + 600);
   CHECK(blocks.give(kRange, behind(1)) == 600);
   CHECK(blocks.give(kRange + 600, behind(2)) == 400);
   CHECK(blocks.behindWork() == 1000);
-  CHECK(blocks.take(1000, 1) == 0);  // not joined: they are behind different work
-  CHECK(blocks.take(600, 2) == 0);
-  CHECK(blocks.take(100, 1) == kRange);
-  CHECK(blocks.take(400, 2) == kRange + 600);
-  CHECK(blocks.take(400, 3) == 0);
+  CHECK(blocks.take(1000, {1}) == 0);  // not joined: they are behind different work
+  CHECK(blocks.take(600, {2}) == 0);
+  CHECK(blocks.take(100, {1}) == kRange);
+  CHECK(blocks.take(400, {2}) == kRange + 600);
+  CHECK(blocks.take(400, {3}) == 0);
   end(1);
   CHECK(blocks.behindWork() == 0);
-  CHECK(blocks.take(400, 3) == kRange + 100);
+  CHECK(blocks.take(400, {3}) == kRange + 100);
 }
 
 TEST_CASE_FIXTURE(Pool, "blocks behind work of one stream are joined behind the later event") {
-  CHECK(blocks.take(400, 1) == kRange);
-  CHECK(blocks.take(600, 1) == kRange + 400);
+  CHECK(blocks.take(400, {1}) == kRange);
+  CHECK(blocks.take(600, {1}) == kRange + 400);
   const auto early = behind(1), late = behind(1);
   CHECK(blocks.give(kRange + 400, early) == 600);
   CHECK(blocks.give(kRange, late) == 400);
@@ -73,14 +73,14 @@ TEST_CASE_FIXTURE(Pool, "blocks behind work of one stream are joined behind the 
   CHECK(blocks.idleRanges().size() == 1);
   CHECK(blocks.takeEvents().size() == 1);
   blocks.removeRange(kRange);
-  CHECK(blocks.take(1, 1) == 0);
+  CHECK(blocks.take(1, {1}) == 0);
 }
 
 TEST_CASE_FIXTURE(Pool, "a block may lie in several ranges of an area, and each range ends alone") {
   blocks.addRange(kRange + kBytes, kBytes, 1);
   blocks.addRange(kRange + 2 * kBytes, kBytes, 2);
-  CHECK(blocks.take(2 * kBytes + 1, 1) == 0);
-  CHECK(blocks.take(2 * kBytes, 1) == kRange);
+  CHECK(blocks.take(2 * kBytes + 1, {1}) == 0);
+  CHECK(blocks.take(2 * kBytes, {1}) == kRange);
   CHECK(blocks.idleRanges() == std::vector<CUdeviceptr>{kRange + 2 * kBytes});
   CHECK(blocks.give(kRange, {}) == 2 * kBytes);
   CHECK(blocks.idleBefore(kRange + 2 * kBytes) == 2 * kBytes);
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Pool, "a block may lie in several ranges of an area, and each 
   CHECK(blocks.idleBefore(kRange + kBytes) == 0);
   CHECK(blocks.idleBefore(kRange + 2 * kBytes) == kBytes);
   CHECK(blocks.idleRanges().size() == 2);
-  CHECK(blocks.take(kBytes, 1) == kRange + kBytes);
+  CHECK(blocks.take(kBytes, {1}) == kRange + kBytes);
 }
 
 TEST_CASE("over many steps, no two blocks overlap and no stream gets what another may still use") {
@@ -108,7 +108,7 @@ TEST_CASE("over many steps, no two blocks overlap and no stream gets what anothe
       case 0:
       case 1: {
         const std::uint64_t bytes = 1 + random() % 200;
-        const CUdeviceptr begin = pool.blocks.take(bytes, stream);
+        const CUdeviceptr begin = pool.blocks.take(bytes, {stream});
         if (begin == 0) break;
         for (CUdeviceptr at = begin; at < begin + bytes; ++at)
           REQUIRE((usedBy[at] == 0 || usedBy[at] == stream));

@@ -166,7 +166,8 @@ TEST_CASE_FIXTURE(Swapping, "memory that the program maps itself comes back as i
   CHECK(freeBytes() == before + 3 * kBytes);
 }
 
-TEST_CASE_FIXTURE(Swapping, "memory of pools leaves with what is free in it, and comes back") {
+TEST_CASE_FIXTURE(Swapping,
+                  "memory of pools leaves, but for what is free in them, and comes back") {
   CUstream stream = nullptr;
   CHECK(driver.cuStreamCreate(&stream, 0) == CUDA_SUCCESS);
   CUdeviceptr first = 0, second = 0, third = 0;
@@ -177,11 +178,13 @@ TEST_CASE_FIXTURE(Swapping, "memory of pools leaves with what is free in it, and
         CUDA_SUCCESS);
   CHECK(driver.cuMemAllocAsync(&first, 4096, stream) == CUDA_SUCCESS);
   CHECK(driver.cuMemAllocAsync(&second, 40 * kMiB, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuMemAllocAsync(&third, 100 * kMiB, stream) == CUDA_SUCCESS);
+  CHECK(driver.cuMemFreeAsync(third, stream) == CUDA_SUCCESS);
   CHECK(driver.cuMemFreeAsync(first, stream) == CUDA_SUCCESS);
   CHECK(driver.cuStreamSynchronize(stream) == CUDA_SUCCESS);
   fill(second, 40 * kMiB, 1);
-  const std::uint64_t before = freeBytes();
   CHECK(suspension.suspend(kLong).empty());
+  const std::uint64_t before = freeBytes();
   CHECK(session.swap.bytes() == 64 * kMiB);
   CHECK(suspension.leave(arenaOf(64 * kMiB)).empty());
   CHECK(freeBytes() == before + 64 * kMiB);
