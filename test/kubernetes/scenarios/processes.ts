@@ -56,6 +56,11 @@ export function driverUsers(): number[] {
   return processesMapping('/libsimulator-').filter(isOfNode);
 }
 
+/** Processes of the product that have mapped host memory for GPU memory that left. */
+export function arenaHolders(): number[] {
+  return processesMapping('/memfd:nvidia-virtual-arena').filter(isOfNode);
+}
+
 /**
  * Workers and allocation directories that a node without GPU pods should not have. Only checked if
  * this machine is the node.

@@ -1,9 +1,14 @@
+import {
+  arenaPayers,
+  canReadPayers,
+  nodePayer,
+} from '@nvidia-virtual/gpu-proxy/testing/page-payers';
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { lookUntil } from '../../processes.js';
 import { TestNode } from '../cluster/test-node.js';
 import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
-import { killPart } from './processes.js';
+import { arenaHolders, killPart } from './processes.js';
 import type { Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -32,6 +37,7 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
   );
   await tenants.event(pod, /is suspended by nvidia-virtual\/suspended/);
   tally.judge('its GPU memory is in host memory', await memoryProblems(scene, pod));
+  judgePayer(scene);
   const before = await tenants.rounds(pod);
   if (cluster instanceof TestNode) await killPart('gpu-proxy');
   else tally.skip('a restart of gpu-proxy', 'the node is another machine');
@@ -64,4 +70,21 @@ async function memoryProblems({ cluster, tenants }: Scene, pod: string): Promise
     return state === 'out' && used > 0 && out === used ? [] : [output];
   };
   return lookUntil(look, (problems) => problems.length === 0);
+}
+
+/** Requires that one session is suspended. */
+function judgePayer({ cluster, tally }: Scene): void {
+  const what = 'the node pays for that host memory';
+  if (!(cluster instanceof TestNode && canReadPayers)) {
+    tally.skip(what, 'the node is another machine, or its kernel does not tell');
+    return;
+  }
+  const holders = arenaHolders();
+  const payers = holders.flatMap((pid) => [...arenaPayers(pid)]);
+  tally.judge(
+    what,
+    holders.length === 1 && payers.length === 1 && payers[0] === nodePayer()
+      ? []
+      : [`processes ${holders} have arenas, and cgroups ${payers} pay, not ${nodePayer()}`],
+  );
 }
