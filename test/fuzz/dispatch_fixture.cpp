@@ -100,6 +100,7 @@ Fixture::Fixture() {
   session_ = std::make_unique<worker::Session>(ends[0], report_, quota_, figures_.figures(),
                                                output_, worker::Limits{});
   fill(session_->driver);
+  session_->memory.install(session_->driver, false);
   session_->shared.window = {kWindow, kWindow + (std::uint64_t{1} << 40)};
   session_->shared.close();  // only the files of sendFiles() ever arrive
   thread_ = std::make_unique<worker::Thread>(*session_, nullptr);
