@@ -61,6 +61,7 @@ function knownGpu({
   memoryBytes,
   slotMemoryBytes,
   slots,
+  mostSlots,
   mode,
   unhealthy,
 }: GpuMessage): KnownGpu {
@@ -68,5 +69,8 @@ function knownGpu({
     mode: mode === 'SHARING_MODE_CONCURRENT' ? 'concurrent' : 'exclusive',
     unhealthy,
   } as const;
-  return { uuid, name, memory: memoryBytes, slotMemory: slotMemoryBytes, slots, ...words };
+  return {
+    ...{ uuid, name, memory: memoryBytes, slotMemory: slotMemoryBytes, slots, ...words },
+    ...(mostSlots !== undefined && { mostSlots }),
+  };
 }

@@ -12,7 +12,7 @@ import { findHostNamespaces } from './host/host-namespaces.js';
 import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
 import { DIRECT, HostLauncher, type Launcher, queryOnHost } from './host/launcher.js';
 import type { StateDirectory } from './host/state-directory.js';
-import { checkSlots, type SlotSize } from './pods/slots.js';
+import { checkSlots, type SlotSettings, type SlotSize } from './pods/slots.js';
 
 /** The parts of the machine that start workers. */
 export interface NodeMachine {
@@ -65,32 +65,27 @@ export async function takeNodeInventory(
   machine: NodeMachine,
   configuration: Configuration,
 ): Promise<GpuRecord[]> {
-  const { gpu: selection = [], gpuMode, kubernetes, warmWorkers } = configuration;
+  const { gpu: selection = [], gpuMode, kubernetes } = configuration;
   const gpus = await takeInventory({
     ...machine,
     gpus: selection,
     mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive'),
   });
-  if (kubernetes.enabled)
-    checkSlots(gpus, {
-      ...slotSizeOf(configuration),
-      warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
-    });
+  if (kubernetes.enabled) checkSlots(gpus, slotSettingsOf(configuration));
   return gpus;
+}
+
+export function slotSettingsOf(configuration: Configuration): SlotSettings {
+  const { warmWorkers, oversubscription } = configuration;
+  return {
+    ...slotSizeOf(configuration),
+    warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
+    oversubscription: (gpu) => forGpu(oversubscription, gpu, 1),
+  };
 }
 
 export function slotSizeOf({ slotsPerGpu, slotMemory }: Configuration): SlotSize {
   return { slotsPerGpu, slotMemory };
-}
-
-/**
- * The extender would place pods by slots that oversubscription adds, so these must be advertised.
- * @throws ProxyError OVERSUBSCRIPTION_KUBERNETES
- */
-export function checkOversubscription({ oversubscription, kubernetes }: Configuration): void {
-  const factors = [oversubscription.all ?? 1, ...oversubscription.some.values()];
-  if (kubernetes.enabled && factors.some((factor) => factor > 1))
-    throw new ProxyError('OVERSUBSCRIPTION_KUBERNETES');
 }
 
 /**

@@ -150,18 +150,10 @@ test('ledger: over TLS, with a password file and a client certificate', async ()
   }
 });
 
-test('an oversubscribed GPU grants more than its memory, outside of Kubernetes', async () => {
+test('an oversubscribed GPU grants more than its memory', async () => {
   const options = { gpu: ['0'], hostMemory: '24GiB', oversubscription: { 0: 2 } };
   await serve(options);
   const create = () => gpuProxy(place, 'create', '--state', state, '--memory', '6GiB');
   expect([(await create()).status, (await create()).status]).toEqual([0, 0]);
   expect((await create()).stderr).toContain('Of its 8 GiB, oversubscribed 2 times, 12 GiB are');
-
-  const kubernetes = { enabled: true };
-  const refused = await gpuProxy(
-    place,
-    ...['serve', '--config', configure({ ...options, kubernetes })],
-  );
-  expect(refused.stderr).toContain('oversubscription above 1 is for nodes without Kubernetes');
-  expect(refused.status).toBe(2);
 });

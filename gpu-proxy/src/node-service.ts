@@ -22,16 +22,17 @@ import { metricsOf } from './metrics/node-metrics.js';
 import { GpuNode } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import {
-  checkOversubscription,
   describeSelection,
   type NodeMachine,
   prepareMachine,
+  slotSettingsOf,
   slotSizeOf,
   takeNodeInventory,
   warnOfUnknownGpus,
 } from './node-machine.js';
 import type { NodeSettings } from './node-types.js';
 import type { KubernetesNode } from './pods/service.js';
+import { checkHostMemory } from './pods/slots.js';
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
@@ -97,7 +98,6 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    checkOversubscription(current);
     const state = StateDirectory.open(current.state, new Addon(locateInstallation().addon));
     this.#state = state;
     const machine = await prepareMachine(current, state, logger);
@@ -123,6 +123,7 @@ export class NodeService {
       },
     });
     this.#node = node;
+    if (kubernetes) checkHostMemory(gpus, slotSettingsOf(current), node.arenas.limit);
     // The configuration may have been reloaded meanwhile.
     this.#attempt(() => this.#followSettings());
     const { url } = current.ledger;

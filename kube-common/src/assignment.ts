@@ -27,6 +27,11 @@ export interface InventoryGpu {
   /** Memory of one slot in bytes. */
   readonly slotMemory: number;
   readonly slots: number;
+  /**
+   * Slots that one container can have of it, if it is oversubscribed. A container with several GPUs
+   * cannot use it then. Undefined: it is not.
+   */
+  readonly mostSlots?: number;
   readonly mode: SharingMode;
   readonly healthy: boolean;
 }
@@ -81,7 +86,7 @@ function isAssignedGpu(value: unknown): value is AssignedGpu {
 
 function isInventoryGpu(value: unknown): value is InventoryGpu {
   if (!isObject(value)) return false;
-  const { uuid, name, memory, slotMemory, slots, mode, healthy } = value;
+  const { uuid, name, memory, slotMemory, slots, mostSlots, mode, healthy } = value;
   const named =
     typeof uuid === 'string' && typeof name === 'string' && typeof healthy === 'boolean';
   return (
@@ -89,6 +94,7 @@ function isInventoryGpu(value: unknown): value is InventoryGpu {
     Number(memory) >= 0 &&
     Number(slotMemory) >= 0 &&
     isCount(slots) &&
+    (mostSlots === undefined || isCount(mostSlots)) &&
     (mode === 'exclusive' || mode === 'concurrent')
   );
 }

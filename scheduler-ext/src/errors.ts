@@ -21,6 +21,9 @@ const TABLE = {
   GPU_UUID: 'Nodes without GPU {uuids}',
   GPU_TYPE: 'Nodes whose GPUs are {models}, and the pod asks for type {types}',
   GPU_MODE: 'Nodes without a GPU in {mode} mode, for which container {container} asks',
+  GPU_OVERSUBSCRIBED:
+    'Nodes whose GPUs are oversubscribed, and container {container} asks for {gpus} GPUs: ' +
+    'ask for one, or for nodes without oversubscription',
   GPU_SLOTS:
     'Nodes whose GPUs have {most} slots, and container {container} asks for {slots} on one: ' +
     'spread them by nvidia-virtual/gpus',

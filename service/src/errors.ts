@@ -145,10 +145,15 @@ const TABLE = {
       'memory of such an allocation cannot leave. Request one GPU, or GPUs that are not ' +
       'oversubscribed.',
   ],
-  OVERSUBSCRIPTION_KUBERNETES: [
+  OVERSUBSCRIPTION_SLOTS: [
     2,
-    'oversubscription above 1 is for nodes without Kubernetes: its slots are not advertised yet. ' +
-      'Leave it out, or set kubernetes.enabled to false.',
+    'GPU {gpu} has {slots} slots by oversubscription. Each may need a context of {context}, and ' +
+      'of its {memory} too little is left for one slot. Lower oversubscription or slotsPerGpu.',
+  ],
+  OVERSUBSCRIPTION_HOST: [
+    2,
+    'Oversubscription requires host memory of {needed}, for the memory of all slots, but ' +
+      'hostMemory is {limit}. Raise hostMemory, or lower oversubscription.',
   ],
   TURN_NOT_COMING: [
     125,

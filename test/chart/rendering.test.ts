@@ -189,6 +189,7 @@ describe('processes', () => {
       slotMemory: '2GiB',
       warmWorkers: 2,
       hostMemory: 0,
+      oversubscription: 1.5,
       allow: ['nvidia-runtime'],
     };
     const { pods } = await render({ values: { node, logLevel: 'debug' } });
@@ -217,6 +218,7 @@ describe('processes', () => {
       NVIDIA_VIRTUAL_SLOTS_PER_GPU: '4',
       NVIDIA_VIRTUAL_SLOT_MEMORY: '2GiB',
       NVIDIA_VIRTUAL_HOST_MEMORY: '0',
+      NVIDIA_VIRTUAL_OVERSUBSCRIPTION: '1.5',
       NVIDIA_VIRTUAL_OVERRUN_LIMIT: '60s',
       NVIDIA_VIRTUAL_GUARANTEED_SHARE: '50',
       NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',

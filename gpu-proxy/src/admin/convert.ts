@@ -88,8 +88,8 @@ export function gpuMessage(
   { slotSize, unhealthy }: Granted,
 ): GpuMessage {
   const left = node.left(gpu);
-  const { warmWorkers } = node.settings;
-  const slots = slotSize && slotsOf(gpu, { ...slotSize, warmWorkers });
+  const { warmWorkers, oversubscription } = node.settings;
+  const slots = slotSize && slotsOf(gpu, { ...slotSize, warmWorkers, oversubscription });
   return {
     uuid: gpu.uuid,
     index: gpu.index,
@@ -104,6 +104,7 @@ export function gpuMessage(
     unhealthy: unhealthy(gpu) ?? '',
     slots: slots?.count ?? 0,
     slotMemoryBytes: slots?.memory ?? 0,
+    ...(slots?.most !== undefined && { mostSlots: slots.most }),
   };
 }
 

@@ -34,6 +34,11 @@ export function contextsAside({ mode }: GpuRecord, warmWorkers: number): number 
   return mode === 'concurrent' ? 1 : warmWorkers;
 }
 
+/** Memory under MPS cannot leave. */
+export function isOversubscribed({ mode }: GpuRecord, factor: number): boolean {
+  return mode === 'exclusive' && factor > 1;
+}
+
 export interface AdmissionSettings {
   /** The number of warm workers of a GPU; each holds a context. */
   warmWorkers(gpu: GpuRecord): number;
@@ -83,7 +88,7 @@ export class Admission {
   }
 
   isOversubscribed(gpu: GpuRecord): boolean {
-    return gpu.mode === 'exclusive' && this.#settings.oversubscription(gpu) > 1;
+    return isOversubscribed(gpu, this.#settings.oversubscription(gpu));
   }
 
   /** Bytes of a GPU for the memory of allocations, beside all contexts. */

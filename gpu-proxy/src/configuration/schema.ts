@@ -99,7 +99,7 @@ export const NODE_OPTIONS = {
   oversubscription: option(perGpu(factor(1, 4)), {
     help:
       'the quotas of a GPU may be so many times its memory: some are in host memory, in turns; ' +
-      'requires hostMemory for all; not in concurrent mode, not in Kubernetes yet',
+      'requires hostMemory for all; not in concurrent mode',
     default: '1',
   }),
   workerUids: option(uidRange, {

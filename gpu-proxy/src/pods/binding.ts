@@ -137,7 +137,8 @@ export class Binding {
       ...{ owner, grant },
     });
     const { suspendedBy } = allocation.specification;
-    if (suspendedBy) events.note(targetOf(pod as V1Pod), ...suspensionEvent(owner, suspendedBy));
+    if (allocation.suspended)
+      events.note(targetOf(pod as V1Pod), ...suspensionEvent(owner, suspendedBy));
     logger.info(
       { allocation: grant.id, owner, gpus: shape.gpus, slots: grant.slots },
       'grant bound to its pod',
@@ -249,6 +250,7 @@ export class Binding {
     const settings: SlotSettings = {
       ...this.#options.slotSize,
       warmWorkers: (gpu) => node.settings.warmWorkers(gpu),
+      oversubscription: (gpu) => node.settings.oversubscription(gpu),
     };
     const present = node.promised.filter((one) => one.id !== id);
     const assigned = this.#assigned();

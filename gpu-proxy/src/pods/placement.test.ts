@@ -16,6 +16,7 @@ const NODE = {
   slotsPerGpu: 10,
   slotMemory: (2 * GIB) as number | undefined,
   warmWorkers: () => 0,
+  oversubscription: () => 1,
   free: () => 10,
   unhealthy: () => undefined,
   admit: ({ gpus, memory }: { readonly gpus: readonly string[]; readonly memory: number }) => ({

@@ -2,7 +2,7 @@ import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
-import { contextsAside } from '../allocations/admission.js';
+import { contextsAside, isOversubscribed } from '../allocations/admission.js';
 
 /** Bytes. With less, not even the kernels of a small model load. */
 const LEAST_SLOT_MEMORY = 64 * 2 ** 20;
@@ -18,24 +18,58 @@ export interface SlotSize {
 
 export interface SlotSettings extends SlotSize {
   warmWorkers(gpu: GpuRecord): number;
+  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  oversubscription(gpu: GpuRecord): number;
 }
 
 export interface GpuSlots {
   readonly count: number;
   /** Bytes of GPU memory in one slot. */
   readonly memory: number;
+  /** The slots that one container can have on an oversubscribed GPU. Undefined: all. */
+  readonly most?: number;
 }
 
 /**
  * The slots of a GPU. Each may be an allocation of its own, which needs a context beside its quota.
- * A GPU that has less memory than one slot has no slots.
+ * A GPU that has less memory than one slot has no slots. On an oversubscribed GPU, there are more
+ * slots. Equal parts are smaller there if the contexts of more allocations need the room.
  */
-export function slotsOf(
+export function slotsOf(gpu: GpuRecord, settings: SlotSettings): GpuSlots {
+  const own = ownSlots(gpu, settings);
+  if (!isOversubscribed(gpu, settings.oversubscription(gpu))) return own;
+  const more = Math.floor(own.count * settings.oversubscription(gpu));
+  const count = Math.min(MOST_SLOTS, Math.max(own.count, more));
+  const contexts = (count - own.count + 1) * gpu.contextMemory;
+  const part = Math.floor((leftBeside(gpu, settings) - contexts) / own.count);
+  const memory = settings.slotMemory ?? Math.max(0, Math.min(own.memory, part));
+  return { count, memory, most: mostSlots(gpu, settings, { ...own, memory }, count) };
+}
+
+/**
+ * The most slots of one container: all its memory is on the GPU at a time, beside the contexts of
+ * allocations that have one slot of the others each.
+ */
+function mostSlots(
   gpu: GpuRecord,
-  { slotsPerGpu, slotMemory, warmWorkers }: SlotSettings,
-): GpuSlots {
+  settings: SlotSettings,
+  { count: fitting, memory }: GpuSlots,
+  count: number,
+): number {
+  const left = leftBeside(gpu, settings);
+  const fits = (slots: number) => slots * memory + (count - slots + 1) * gpu.contextMemory <= left;
+  for (let slots = fitting; slots > 0; slots--) if (fits(slots) && fits(1)) return slots;
+  return 0;
+}
+
+function leftBeside(gpu: GpuRecord, { warmWorkers }: SlotSettings): number {
+  return Math.max(0, gpu.memory - contextsAside(gpu, warmWorkers(gpu)) * gpu.contextMemory);
+}
+
+function ownSlots(gpu: GpuRecord, settings: SlotSettings): GpuSlots {
+  const { slotsPerGpu, slotMemory } = settings;
   const context = gpu.contextMemory;
-  const left = Math.max(0, gpu.memory - contextsAside(gpu, warmWorkers(gpu)) * context);
+  const left = leftBeside(gpu, settings);
   if (slotMemory === undefined)
     return {
       count: slotsPerGpu,
@@ -45,10 +79,40 @@ export function slotsOf(
   return { count: Math.min(MOST_SLOTS, fitting), memory: slotMemory };
 }
 
-/** @throws ProxyError SLOT_MEMORY_SMALL for settings that leave too little to be of use. */
+/**
+ * Slots are promised to pods, so there must be host memory for the memory of all of them.
+ * @throws ProxyError OVERSUBSCRIPTION_HOST
+ */
+export function checkHostMemory(
+  gpus: readonly GpuRecord[],
+  settings: SlotSettings,
+  hostMemory: number,
+): void {
+  const needed = gpus
+    .filter((gpu) => isOversubscribed(gpu, settings.oversubscription(gpu)))
+    .map((gpu) => slotsOf(gpu, settings))
+    .reduce((sum, { count, memory }) => sum + count * memory, 0);
+  if (needed <= hostMemory) return;
+  throw new ProxyError('OVERSUBSCRIPTION_HOST', {
+    needed: formatMemorySize(needed),
+    limit: formatMemorySize(hostMemory),
+  });
+}
+
+/**
+ * @throws ProxyError SLOT_MEMORY_SMALL, OVERSUBSCRIPTION_SLOTS for settings that leave too little
+ * to be of use.
+ */
 export function checkSlots(gpus: readonly GpuRecord[], settings: SlotSettings): void {
   for (const gpu of gpus) {
-    const { count, memory } = slotsOf(gpu, settings);
+    const { count, memory, most } = slotsOf(gpu, settings);
+    if (most === 0 && count > 0)
+      throw new ProxyError('OVERSUBSCRIPTION_SLOTS', {
+        gpu: `${gpu.index} (${gpu.uuid})`,
+        slots: count,
+        context: formatMemorySize(gpu.contextMemory),
+        memory: formatMemorySize(gpu.memory),
+      });
     if (memory >= LEAST_SLOT_MEMORY) continue;
     throw new ProxyError('SLOT_MEMORY_SMALL', {
       gpu: `${gpu.index} (${gpu.uuid})`,

@@ -7,7 +7,8 @@ export function suspensionEvent(
   { namespace, pod, container }: Owner,
   by: readonly Suspender[] = [],
 ): [reason: EventReason, sentence: string] {
-  if (by.length === 0) return ['GpuResumed', `Container ${container} has its GPU again.`];
+  if (by.every((one) => one === 'policy'))
+    return ['GpuResumed', `Container ${container} has its GPU again.`];
   const who = by.includes('pod')
     ? `${ANNOTATION.suspended}. \`kubectl gpu-usage resume ${pod} -n ${namespace}\` removes it`
     : 'an administrator of the node, who can resume it';

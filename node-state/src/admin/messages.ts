@@ -27,6 +27,7 @@ export interface GpuMessage {
   readonly unhealthy: string;
   readonly slots: number;
   readonly slotMemoryBytes: number;
+  readonly mostSlots?: number;
 }
 
 interface OwnerMessage {

@@ -87,7 +87,8 @@ export class Demand {
     const fits =
       this.isType(model) &&
       need.mode === model.mode &&
-      need.slots <= model.slots &&
+      need.slots <= model.mostSlots &&
+      servesCount(need, model) &&
       holdsMemory(need, model) &&
       givesCores(need, model);
     const slots = fits ? slotsOn(need, model) : Number.POSITIVE_INFINITY;
@@ -154,6 +155,11 @@ function needOf(
 
 export function holdsMemory({ memory, slots }: Need, model: Model): boolean {
   return memory === undefined || memory <= slots * model.slotMemory;
+}
+
+/** Memory of programs that see several GPUs cannot leave an oversubscribed one. */
+export function servesCount({ gpus }: Need, { oversubscribed }: Model): boolean {
+  return gpus === 1 || !oversubscribed;
 }
 
 /** Percent of the time of such a GPU that the container may take. */

@@ -90,6 +90,16 @@ test('place() skips unhealthy GPUs, GPUs in another mode, and GPUs with other me
   expect(placed(node, [needOf('main', 1, { mode: 'concurrent' })])).toBe('concurrent');
 });
 
+test('place() gives a container one oversubscribed GPU, and what it can have of it', () => {
+  const over = { slots: 15, mostSlots: 10 };
+  const [first, second] = [gpuOf('first', over), gpuOf('second', over)];
+  expect(placed(nodeOf(first), [needOf('one', 10), needOf('other', 5)])).toBe('first first');
+  expect(placed(nodeOf(first), [needOf('one', 11)])).toBe(undefined);
+  expect(placed(nodeOf(first, second), [needOf('main', 1, { gpus: 2 })])).toBe(undefined);
+  const nodes = nodeOf(first, gpuOf('third'), gpuOf('fourth'));
+  expect(placed(nodes, [needOf('main', 2, { gpus: 2 })])).toBe('thirdfourth');
+});
+
 test('place() finds a GPU by its UUID in any letter case', () => {
   const node = nodeOf(gpuOf('GPU-1a'), gpuOf('GPU-1b'));
   const demand = new Demand({

@@ -2,7 +2,7 @@ import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { type ErrorCode, type Figures, sentence } from '../errors.js';
-import { coresOf, type Demand, givesCores, holdsMemory, type Need } from './demand.js';
+import { coresOf, type Demand, givesCores, holdsMemory, type Need, servesCount } from './demand.js';
 import { type Free, place } from './placement.js';
 
 /** Why a node cannot take a pod. */
@@ -100,9 +100,12 @@ export class Reasons {
       );
     const inMode = typed.filter(({ model }) => model.mode === mode);
     if (inMode.length === 0) return this.#reason('GPU_MODE', { mode, container }, false);
-    const large = inMode.filter(({ model }) => model.slots >= slots);
+    const serving = inMode.filter(({ model }) => servesCount(need, model));
+    if (serving.length === 0)
+      return this.#reason('GPU_OVERSUBSCRIBED', { container, gpus: need.gpus }, false);
+    const large = serving.filter(({ model }) => model.mostSlots >= slots);
     if (large.length === 0)
-      return this.#reason('GPU_SLOTS', { most: mostSlots(inMode), container, slots }, false);
+      return this.#reason('GPU_SLOTS', { most: mostSlots(serving), container, slots }, false);
     const holding = large.filter(({ model }) => holdsMemory(need, model));
     if (holding.length === 0) return this.#reason('GPU_MEMORY', memoryFigures(need, large), false);
     const giving = holding.filter(({ model }) => givesCores(need, model));
@@ -167,7 +170,7 @@ function namesOf(gpus: readonly Gpu[]): string {
 }
 
 function mostSlots(gpus: readonly Gpu[]): number {
-  return Math.max(...gpus.map(({ model }) => model.slots));
+  return Math.max(...gpus.map(({ model }) => model.mostSlots));
 }
 
 function sum(numbers: readonly number[]): number {

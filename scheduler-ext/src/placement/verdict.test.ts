@@ -72,6 +72,20 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     false,
   ],
   [
+    'Nodes whose GPUs have 10 slots, and container main asks for 12 on one: spread them by ' +
+      'nvidia-virtual/gpus',
+    demandOf(needOf('main', 12)),
+    nodeOf(gpuOf('a', { slots: 15, mostSlots: 10 })),
+    false,
+  ],
+  [
+    'Nodes whose GPUs are oversubscribed, and container main asks for 2 GPUs: ask for one, or ' +
+      'for nodes without oversubscription',
+    demandOf(needOf('main', 2, { gpus: 2 })),
+    nodeOf(...['a', 'b'].map((uuid) => gpuOf(uuid, { slots: 15, mostSlots: 10 }))),
+    false,
+  ],
+  [
     'Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 ' +
       'slots, or for less memory',
     demandOf(needOf('main', 2, { memory: 40 * GIB })),

@@ -65,3 +65,17 @@ test('a change of slotMemory leaves running programs and their quota as they are
   expect(await scene.ask(later.pod, later.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(later.id)).toMatchObject({ memory: 7 * GIB });
 });
+
+test('pods on an oversubscribed GPU have more slots, and its memory in turns', async () => {
+  await scene.serve({}, '--oversubscription', '1.5', '--host-memory', '16GiB');
+  const [gpu] = await scene.gpus();
+  expect([gpu?.slots, gpu?.mostSlots]).toEqual([15, 10]);
+  const slots = (name: string) => Array.from({ length: 7 }, (_, index) => `${name}-${index}`);
+  const [one, other] = [
+    await scene.started('one', slots('a')),
+    await scene.started('two', slots('b')),
+  ];
+  const programs = [one, other].map(({ pod, socket }) => scene.run(pod, socket, HOLDING));
+  for (const program of programs) await program.printed('got 0');
+  for (const program of programs) expect(await program.finish()).toContain('then 0');
+});
