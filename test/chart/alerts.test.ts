@@ -265,6 +265,18 @@ const CASES: readonly Case[] = [
     fires: [],
   },
   {
+    what: 'memory of an oversubscribed GPU moves most of the time',
+    series: { 'nvidia_virtual_gpu_exchanging_ratio{node="n1",gpu="GPU-1"}': '0.6x30' },
+    at: '15m',
+    fires: [['NvidiaVirtualGpuThrashing', GPU]],
+  },
+  {
+    what: 'an oversubscribed GPU has one pod at a time',
+    series: { 'nvidia_virtual_gpu_exchanging_ratio{node="n1",gpu="GPU-1"}': '0.1x30' },
+    at: '15m',
+    fires: [],
+  },
+  {
     what: 'the driver reported the first Xid of its kind',
     series: xid('probe', '_x5 1x30'),
     at: '10m',
