@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jest } from '@jest/globals';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { ConnectionQueue, hasGone, type QueuedConnection } from './connection-queue.js';
 import { StartRateLimit } from './start-rate-limit.js';
 
@@ -49,6 +50,17 @@ test('starts a worker in each turn of the event loop, in order of connection', a
   expect(started.map(({ connection }) => connection)).toEqual(connections.slice(0, 1));
   await turns(2);
   expect(started.map(({ connection }) => connection)).toEqual(connections);
+});
+
+test('clients that end while no worker may start leave the queue', async () => {
+  mayStart = false;
+  const [lives, ended] = [connect(), connect(GONE)];
+  await turns(2);
+  expect([queue.length, dropped, queue.waits]).toEqual([1, 1, true]);
+  expect(ended.destroy).toHaveBeenCalled();
+  silent = lives.connection;
+  await until(() => queue.length === 0);
+  expect(dropped).toBe(2);
 });
 
 test('with 16 workers that are no sessions yet, connections wait until one is', async () => {

@@ -28,6 +28,8 @@ interface ConnectionQueueOptions {
  * flood the node with processes.
  */
 const STARTING_AT_ONCE = 16;
+/** How often a queue that stands still is searched for clients that have ended. */
+const LOOK_MS = 1000;
 
 /** The accepted connections of an allocation that have no worker yet: first in, first out. */
 export class ConnectionQueue {
@@ -36,6 +38,7 @@ export class ConnectionQueue {
   readonly #queue: QueuedConnection[] = [];
   #turn: NodeJS.Immediate | undefined;
   #later: NodeJS.Timeout | undefined;
+  #look: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionQueueOptions) {
     this.#options = options;
@@ -70,7 +73,8 @@ export class ConnectionQueue {
   drop(): void {
     clearImmediate(this.#turn);
     clearTimeout(this.#later);
-    this.#turn = undefined;
+    clearInterval(this.#look);
+    this.#turn = this.#look = undefined;
     for (const { connection } of this.#queue.splice(0)) connection.destroy();
   }
 
@@ -82,10 +86,29 @@ export class ConnectionQueue {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const next = this.#mayStart() ? this.#queue.shift() : undefined;
-      if (!next) return;
+      if (!next) return this.#dropGone();
       this.#take(next);
       this.resume();
     });
+  }
+
+  /** The queue may stand still for hours, while the allocation is suspended. */
+  #dropGone(): void {
+    const gone = this.#queue.filter((next) => this.#options.gone(next));
+    for (const next of gone) {
+      this.#queue.splice(this.#queue.indexOf(next), 1);
+      this.#drop(next);
+    }
+    this.#look ??= setInterval(() => {
+      if (this.#queue.length > 0) return this.resume();
+      clearInterval(this.#look);
+      this.#look = undefined;
+    }, LOOK_MS).unref();
+  }
+
+  #drop({ connection }: QueuedConnection): void {
+    connection.destroy();
+    this.#options.dropped();
   }
 
   #mayStart(): boolean {
@@ -99,12 +122,11 @@ export class ConnectionQueue {
 
   #take(next: QueuedConnection): void {
     if (this.#options.gone(next)) {
-      next.connection.destroy();
-      this.#options.dropped();
-      return;
+      this.#drop(next);
+    } else {
+      this.#limit.take();
+      this.#options.start(next);
     }
-    this.#limit.take();
-    this.#options.start(next);
   }
 }
 

@@ -317,6 +317,22 @@ test('a session that dies while its memory leaves does not hold the others up', 
   await until(() => node.arenas.used === 4 * MiB);
 });
 
+test('a late session whose worker refuses at once is not asked without a pause', async () => {
+  const allocation = await allocate();
+  workers.tell({ waits: true, suspend: 'error it does not want to' }, 2);
+  clients.push(createConnection(allocation.socketPath));
+  await until(() => allocation.sessions.length === 2);
+  await node.suspend(allocation);
+  commands();
+  workers.tell({ suspend: 'error it does not want to' }, 2);
+  const asked = () => workers.commands.filter((command) => command === '2 suspend').length;
+  const before = asked();
+  await until(() => asked() > before);
+  for (let i = 0; i < 20; i++) await allocation.sessions[0]?.command('drop');
+  expect(asked()).toBeLessThan(before + 10);
+  await node.resume(allocation);
+});
+
 test('the memory of a session that begins beside a suspension leaves too', async () => {
   const allocation = await allocate();
   workers.tell({ waits: true }, 2);

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { MemoryState, Suspender } from '@nvidia-virtual/ledger';
+import { Backoff } from '@nvidia-virtual/service/backoff';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Logger } from 'pino';
@@ -29,6 +31,8 @@ type Done = Extract<WorkerAnswer, { kind: 'done' }>;
 
 /** How long the work of a session may take to end. */
 const TIMEOUT_MS = 5000;
+/** Milliseconds between the attempts to suspend a session that began late. */
+const RETRY = { first: 1000, longest: 60_000 };
 /** A session may have so much more than its quota, because memory has whole pages. */
 const SLACK = 64 * 2 ** 20;
 
@@ -260,6 +264,7 @@ export class Suspension {
 
   /** Until it is suspended: it may have begun just before, and have work that does not end. */
   async #suspendLate(live: LiveSession): Promise<void> {
+    const backoff = new Backoff(RETRY);
     for (let first = true; this.holds && !this.#ended && !live.over; first = false) {
       const answer = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
       if (!isRefusal(answer)) return this.#leaveLate(live);
@@ -267,6 +272,8 @@ export class Suspension {
         live.session.logger.warn(
           `The session of a suspended allocation is not suspended yet: ${answer.reason}.`,
         );
+      // A worker that takes no commands answers at once.
+      await sleep(backoff.next(), undefined, { ref: false });
     }
   }
 

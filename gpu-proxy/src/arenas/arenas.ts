@@ -126,7 +126,9 @@ export class Arenas {
       const refusal = this.#whyNoRoom(id, bytes);
       if (!refusal) return;
       const chosen = this.#chooseUnused(refusal.missing, asked);
-      if (chosen.length === 0) throw refusal.error;
+      const unused = chosen.reduce((sum, { unusedArena }) => sum + unusedArena, 0);
+      // Do not take the arenas of others for nothing.
+      if (unused < refusal.missing) throw refusal.error;
       for (const holder of chosen) asked.add(holder);
       await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
     }

@@ -48,7 +48,12 @@ export class MemoryFile {
 
   private constructor(size: number, { addon, freed }: MemoryFileOptions) {
     this.size = size;
-    this.fd = addon.memoryFile(size);
+    try {
+      this.fd = addon.memoryFile(size);
+    } catch (error) {
+      freed();
+      throw error;
+    }
     try {
       this.inode = fstatSync(this.fd).ino;
       let noteFreed = () => {};
@@ -61,6 +66,7 @@ export class MemoryFile {
       });
     } catch (error) {
       closeSync(this.fd);
+      freed();
       throw error;
     }
   }

@@ -23,6 +23,10 @@ export interface OversubscribedNode {
   trouble(allocation: AllocationSpecification, error: ProxyError): void;
 }
 
+/** What the user of a waiting allocation is told. The log says more. */
+const OTHERS_KEEP =
+  'Other allocations of the GPU keep its memory; the log of gpu-proxy says which.';
+
 /** What an allocation had done at the last look, and when that changed. */
 interface Activity {
   readonly done: number;
@@ -97,7 +101,9 @@ export class OversubscribedGpu {
     // A command moves memory, too.
     if (!this.#moving.has(id)) this.#policy.correct(id, state, now);
     const usedAt = this.#usedAt(allocation, now);
-    this.#policy.observe(id, { bytes: allocation.memoryUsed, waits, usedAt, suspended }, now);
+    // The workers write how much is used.
+    const bytes = Math.min(allocation.memoryUsed, memory);
+    this.#policy.observe(id, { bytes, waits, usedAt, suspended }, now);
   }
 
   /** When it last used GPU time, or waited for it beside others. */
@@ -159,9 +165,10 @@ export class OversubscribedGpu {
       const allocation = present.get(id);
       if (!allocation || this.#told.get(id) === reason) continue;
       this.#told.set(id, reason);
-      const error = new ProxyError('TURN_NOT_COMING', { id, reason });
-      this.#node.logger.warn({ allocation: id }, error.message);
-      this.#node.trouble(allocation.specification, error);
+      const told = (why: string) => new ProxyError('TURN_NOT_COMING', { id, reason: why });
+      this.#node.logger.warn({ allocation: id }, told(reason).message);
+      // The reason names other tenants.
+      this.#node.trouble(allocation.specification, told(OTHERS_KEEP));
     }
   }
 }
