@@ -390,7 +390,9 @@ std::optional<PoolBlocks::Work> PoolMemory::workOf(CUstream stream,
   return std::nullopt;
 }
 
+/// No call uses a context that ends: one that is used is new, at the address of one that ended.
 CUevent PoolMemory::takeEvent(CUcontext context) {
+  ending_.erase(context);
   std::vector<CUevent>& spare = events_[context];
   CUevent event = nullptr;
   if (!spare.empty()) {
