@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "native/worker/memory/device_handle.h"
 #include "native/worker/session/in_context.h"
 
 namespace worker {
@@ -27,15 +28,9 @@ constexpr std::uint64_t wholePages(std::uint64_t bytes) {
   return (bytes + FreeRanges::kPage - 1) / FreeRanges::kPage * FreeRanges::kPage;
 }
 
-CUmemAccessDesc accessOf(CUdevice device, CUmemAccess_flags flags) {
-  return {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}, .flags = flags};
-}
-
 CUmemAllocationProp propertiesOf(CUdevice device) {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemAllocationProp properties = memoryOf(device);
   properties.requestedHandleTypes = kFile;
-  properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
   return properties;
 }
 
@@ -188,12 +183,8 @@ CUresult MovableMemory::map(const Block& block, CUdeviceptr* begin) {
     const std::lock_guard lock(mutex_);
     blocks_.emplace(*begin, block);
   }
-  status = below_.cuMemMap(*begin, block.bytes, 0, block.handle, 0);
-  if (status == CUDA_SUCCESS) {
-    const CUmemAccessDesc own = accessOf(block.device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    status = below_.cuMemSetAccess(*begin, block.bytes, &own, 1);
-    if (status != CUDA_SUCCESS) below_.cuMemUnmap(*begin, block.bytes);
-  }
+  status =
+      mapHandle(below_, *begin, block.bytes, block.handle, propertiesOf(block.device).location);
   if (status == CUDA_SUCCESS) return status;
   {
     const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "native/worker/memory/device_handle.h"
 #include "native/worker/session/in_context.h"
 
 namespace worker {
@@ -25,13 +26,6 @@ constexpr std::uint64_t kFirstId = std::uint64_t{1} << 49;
 
 constexpr std::uint64_t whole(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
-}
-
-CUmemAllocationProp deviceMemory() {
-  CUmemAllocationProp properties{};
-  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = kDevice};
-  return properties;
 }
 
 /// The default streams are those of the current context.
@@ -289,11 +283,11 @@ CUresult PoolMemory::addRange(Pool& pool, std::map<CUdeviceptr, Area>::iterator 
                        mayGrow_(handleOf(pool), pool.reserved + bytes);
   if (!allowed) return CUDA_ERROR_OUT_OF_MEMORY;
   Range range{.bytes = bytes, .area = area->first};
-  const CUmemAllocationProp properties = deviceMemory();
+  const CUmemAllocationProp properties = memoryOf(kDevice);
   CUresult status = below_.cuMemCreate(&range.handle, bytes, &properties, 0);
   if (status != CUDA_SUCCESS) return status;
   const CUdeviceptr begin = area->second.top;
-  status = map(range, begin);
+  status = mapHandle(below_, begin, bytes, range.handle, properties.location);
   if (status != CUDA_SUCCESS) return below_.cuMemRelease(range.handle), status;
   area->second.top += bytes;
   ++area->second.ranges;
@@ -304,16 +298,6 @@ CUresult PoolMemory::addRange(Pool& pool, std::map<CUdeviceptr, Area>::iterator 
   ranges_.emplace(begin, bytes);
   reserved_.fetch_add(bytes, std::memory_order_relaxed);
   return CUDA_SUCCESS;
-}
-
-CUresult PoolMemory::map(const Range& range, CUdeviceptr begin) const {
-  CUresult status = below_.cuMemMap(begin, range.bytes, 0, range.handle, 0);
-  if (status != CUDA_SUCCESS) return status;
-  const CUmemAccessDesc own{.location = deviceMemory().location,
-                            .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  status = below_.cuMemSetAccess(begin, range.bytes, &own, 1);
-  if (status != CUDA_SUCCESS) below_.cuMemUnmap(begin, range.bytes);
-  return status;
 }
 
 /// Addresses between two ranges stay unused until the area has no range any more.
@@ -349,6 +333,11 @@ void PoolMemory::forgetEnded(Pool& pool) {
   pool.blocks.forget([&](const PoolBlocks::Work& work) {
     return !ending_.contains(work.context) && below_.cuEventQuery(work.event) == CUDA_SUCCESS;
   });
+  keepEvents(pool);
+}
+
+/// Events that no block needs any more are used again.
+void PoolMemory::keepEvents(Pool& pool) {
   for (const PoolBlocks::Work& work : pool.blocks.takeEvents())
     events_[work.context].push_back(work.event);
 }
@@ -469,8 +458,7 @@ void PoolMemory::contextEnded(CUcontext context) {
   ending_.erase(context);
   const auto forget = [&](Pool& pool) {
     pool.blocks.forget([&](const PoolBlocks::Work& work) { return work.context == context; });
-    for (const PoolBlocks::Work& work : pool.blocks.takeEvents())
-      events_[work.context].push_back(work.event);
+    keepEvents(pool);
   };
   forget(*standard_);
   for (const auto& [handle, pool] : pools_) forget(*pool);
@@ -498,7 +486,7 @@ void PoolMemory::addPieces(std::vector<MovablePiece>& pieces) {
   const auto add = [&](Pool& pool) {
     for (auto& [begin, range] : pool.ranges)
       pieces.push_back({.handle = &range.handle,
-                        .properties = deviceMemory(),
+                        .properties = memoryOf(kDevice),
                         .bytes = range.bytes,
                         .mappings = {{.begin = begin,
                                       .bytes = range.bytes,

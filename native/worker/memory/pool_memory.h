@@ -117,10 +117,10 @@ class PoolMemory {
   CUresult grow(Pool& pool, std::uint64_t bytes);
   CUresult growBy(Pool& pool, std::uint64_t bytes, std::uint64_t unit);
   CUresult addRange(Pool& pool, std::map<CUdeviceptr, Area>::iterator area, std::uint64_t bytes);
-  CUresult map(const Range& range, CUdeviceptr begin) const;
   void removeRange(Pool& pool, CUdeviceptr begin);
   void end(const Pool& pool) const;
   void forgetEnded(Pool& pool);
+  void keepEvents(Pool& pool);
   void shrink(Pool& pool, std::uint64_t keep);
   void release();
   CUresult identify(CUstream stream, PoolBlocks::Stream* identity) const;

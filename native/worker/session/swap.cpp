@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "native/worker/driver/driver_start.h"
+#include "native/worker/memory/device_handle.h"
 #include "native/worker/reports/memory_size.h"
 #include "native/worker/session/in_context.h"
 #include "native/worker/session/memory_file.h"
@@ -15,10 +16,6 @@ namespace {
 
 /// Each takes up to 50 us to end, and as much to be made again (A100).
 constexpr std::size_t kMostMappings = 100'000;
-
-CUmemAccessDesc accessOf(const MovablePiece& piece, CUmemAccess_flags flags) {
-  return {.location = piece.properties.location, .flags = flags};
-}
 
 /// Maps a piece for a copy, where the program has no mapping that can be read and written.
 class CopyPlace {
@@ -47,11 +44,9 @@ class CopyPlace {
     CUresult status = driver_.cuMemAddressReserve(&address_, piece_.bytes, 0, 0, 0);
     if (status != CUDA_SUCCESS) return status;
     reserved_ = true;
-    status = driver_.cuMemMap(address_, piece_.bytes, 0, *piece_.handle, 0);
-    if (status != CUDA_SUCCESS) return status;
-    mapped_ = true;
-    const CUmemAccessDesc access = accessOf(piece_, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    return driver_.cuMemSetAccess(address_, piece_.bytes, &access, 1);
+    status = mapHandle(driver_, address_, piece_.bytes, *piece_.handle, piece_.properties.location);
+    mapped_ = status == CUDA_SUCCESS;
+    return status;
   }
 
   const Driver& driver_;
@@ -134,9 +129,9 @@ std::string Swap::drop() {
   if (arena_ == nullptr) return {};
   if (registered_ != nullptr) {
     const InContext current(memory_.below(), registered_);
-    memory_.below().cuStreamDestroy_v2(std::exchange(stream_, nullptr));
     const CUresult status = memory_.below().cuMemHostUnregister(arena_);
     if (status != CUDA_SUCCESS && !wire::isFault(status)) return failed("parted from it", status);
+    memory_.below().cuStreamDestroy_v2(std::exchange(stream_, nullptr));
     registered_ = nullptr;
   }
   munmap(arena_, arenaBytes_);
@@ -228,7 +223,7 @@ CUresult Swap::mapAll() {
   for (const Part& part : parts_) {
     for (const auto& [begin, bytes, flags] : part.piece.mappings) {
       CUresult status = driver.cuMemMap(begin, bytes, 0, *part.piece.handle, 0);
-      const CUmemAccessDesc access = accessOf(part.piece, flags);
+      const CUmemAccessDesc access{.location = part.piece.properties.location, .flags = flags};
       if (status == CUDA_SUCCESS && flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
         status = driver.cuMemSetAccess(begin, bytes, &access, 1);
       if (status != CUDA_SUCCESS) return status;
