@@ -73,3 +73,27 @@ test('two tenants of 100 GiB that compute in turns lose little time', () => {
     moving: expect.closeTo(0.1, 1),
   });
 });
+
+test('two tenants of 100 GiB that compute 20 s in strict turns', () => {
+  const rounds = (id: string) => simulation.of(id).rounds;
+  const turns = (id: string, ready: () => boolean): Workload => ({
+    ...{ ...busy(id, 100), work: () => 20 * SECOND },
+    ready,
+  });
+  const simulation: Simulation = new Simulation(MACHINE, [
+    turns('a', () => rounds('a') === rounds('b')),
+    turns('b', () => rounds('a') > rounds('b')),
+  ]);
+  simulation.run(HOUR);
+  const { computed, wanted, lost } = simulation;
+  const part = (milliseconds: number) => Math.round((100 * milliseconds) / wanted);
+  expect({ computed: part(computed), nothing: part(lost.nothing) }).toEqual({
+    computed: 72,
+    nothing: 14,
+  });
+  expect({ out: part(lost.out), in: part(lost.in), both: part(lost.both) }).toEqual({
+    out: 7,
+    in: 7,
+    both: 0,
+  });
+});

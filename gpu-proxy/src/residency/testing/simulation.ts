@@ -3,8 +3,9 @@ import type { State, Terms } from '../tenant.js';
 
 export const GIB = 2 ** 30;
 export const SECOND = 1000;
-/** Bytes per millisecond in each direction. H200: docs/performance.md. */
-const RATE = 50e6;
+/** Bytes per millisecond of a direction, alone and beside the other one. H200. */
+const ALONE = 55e6;
+const BESIDE = 50e6;
 /** How often the policy is told what the tenants do. */
 const LOOK = SECOND;
 
@@ -18,6 +19,8 @@ export interface Workload {
   work(): number;
   /** Milliseconds until the round after it. */
   pause?(): number;
+  /** Whether a round may begin after the pause. */
+  ready?(): boolean;
   /** Why its memory cannot leave now. */
   refusal?(): { readonly reason: string; readonly lasting: boolean } | undefined;
   /** Whether the GPU has no room although it should. */
@@ -41,7 +44,15 @@ export interface Played {
   longestWait: number;
   enteredAt: number;
   entries: number;
-  move: { readonly ends: number; readonly bytes: number; readonly began: number } | undefined;
+  move: Move | undefined;
+}
+
+interface Move {
+  readonly bytes: number;
+  readonly began: number;
+  /** Milliseconds until it begins to move, and bytes that are left then. */
+  delay: number;
+  left: number;
 }
 
 export interface Machine {
@@ -59,6 +70,8 @@ export class Simulation {
   /** Milliseconds during which a tenant wanted the GPU, and during which one computed. */
   wanted = 0;
   computed = 0;
+  /** Milliseconds during which a tenant wanted the GPU and none computed, by what moved then. */
+  readonly lost = { nothing: 0, out: 0, in: 0, both: 0 };
   stuck: ReadonlyMap<string, string> = new Map();
   /** Called before each decision is carried out. */
   check: (leave: Played | undefined, enter: Played | undefined) => void = () => {};
@@ -99,8 +112,11 @@ export class Simulation {
 
   #happen(): void {
     for (const tenant of this.tenants) {
-      if (tenant.left === 0 && this.now >= tenant.pausesUntil) this.#beginRound(tenant);
-      if (tenant.move && this.now >= tenant.move.ends) this.#endMove(tenant, tenant.move);
+      const { left, pausesUntil, workload } = tenant;
+      if (left === 0 && this.now >= pausesUntil && workload.ready?.() !== false)
+        this.#beginRound(tenant);
+      const { move } = tenant;
+      if (move?.delay === 0 && move.left === 0) this.#endMove(tenant, move);
     }
     if (this.now >= this.#look) this.#look = this.now + LOOK;
     for (const tenant of this.tenants) this.#observe(tenant);
@@ -137,7 +153,7 @@ export class Simulation {
   #move(tenant: Played, state: State, delay: number): void {
     tenant.state = state;
     const bytes = Math.max(0, tenant.bytes - (tenant.workload.remains ?? 0));
-    tenant.move = { bytes, began: this.now, ends: this.now + delay + bytes / RATE };
+    tenant.move = { bytes, began: this.now, delay, left: bytes };
   }
 
   #endMove(tenant: Played, { bytes, began }: NonNullable<Played['move']>): void {
@@ -174,17 +190,43 @@ export class Simulation {
   #nextEvent(): number {
     const computing = this.computing;
     const times = this.tenants.flatMap(({ move, left, pausesUntil }) => [
-      move?.ends ?? Number.POSITIVE_INFINITY,
-      left === 0 ? pausesUntil : Number.POSITIVE_INFINITY,
+      move ? this.now + (move.delay || move.left / this.#rate) : Number.POSITIVE_INFINITY,
+      left === 0 && pausesUntil > this.now ? pausesUntil : Number.POSITIVE_INFINITY,
     ]);
     const ends = computing.map((tenant) => this.now + tenant.left / rate(tenant, computing));
     return Math.max(this.now + 0.01, Math.min(this.#next, this.#look, ...times, ...ends));
+  }
+
+  get #moving(): keyof Simulation['lost'] {
+    const moves = (state: State) =>
+      this.tenants.some((one) => one.state === state && one.move?.delay === 0);
+    const [out, back] = [moves('leaving'), moves('entering')];
+    if (out && back) return 'both';
+    return out ? 'out' : back ? 'in' : 'nothing';
+  }
+
+  /** Bytes per millisecond in each direction in which memory moves. */
+  get #rate(): number {
+    return this.#moving === 'both' ? BESIDE : ALONE;
+  }
+
+  #advanceMoves(milliseconds: number): void {
+    const rate = this.#rate;
+    for (const { move } of this.tenants) {
+      if (!move) continue;
+      const { delay, left } = move;
+      move.delay = rest(delay - milliseconds);
+      if (delay === 0) move.left = rest(left - milliseconds * rate);
+    }
   }
 
   #pass(milliseconds: number): void {
     const computing = this.computing;
     if (computing.length > 0) this.computed += milliseconds;
     if (this.tenants.some(({ left }) => left > 0)) this.wanted += milliseconds;
+    if (computing.length === 0 && this.tenants.some(({ left }) => left > 0))
+      this.lost[this.#moving] += milliseconds;
+    this.#advanceMoves(milliseconds);
     this.now += milliseconds;
     for (const tenant of computing) {
       const done = Math.min(tenant.left, milliseconds * rate(tenant, computing));
@@ -196,6 +238,10 @@ export class Simulation {
       tenant.pausesUntil = this.now + (tenant.workload.pause?.() ?? 0);
     }
   }
+}
+
+function rest(amount: number): number {
+  return amount < 0.01 ? 0 : amount;
 }
 
 function allocate(tenant: Played): void {
