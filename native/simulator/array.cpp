@@ -60,7 +60,7 @@ bool within(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor,
             const Limits& limits) {
   const auto fits = [&](CUdevice_attribute attribute, std::size_t extent) {
     int most = 0;
-    return attribute == kNone || (deviceAttribute(context.device.index, attribute, most) &&
+    return attribute == kNone || (deviceAttribute(context.device.described, attribute, most) &&
                                   extent <= static_cast<std::size_t>(most));
   };
   return fits(limits.width, descriptor.Width) && fits(limits.height, descriptor.Height) &&

@@ -58,7 +58,7 @@ void callKernel() { ioctl(-1, 0); }
 }  // namespace
 
 Device::Device(int index_, std::size_t memory, SharedState* shared)
-    : index(index_), totalBytes(memory), uuid(uuidOf(index_)), shared_(shared) {
+    : index(index_), described(index_), totalBytes(memory), uuid(uuidOf(index_)), shared_(shared) {
   callKernel();
 }
 
@@ -69,7 +69,7 @@ std::size_t Device::contextBytes() const {
 
 std::string Device::pciBusId() const {
   int bus = 0;
-  deviceAttribute(index, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, bus);
+  deviceAttribute(described, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, bus);
   char text[16];
   std::snprintf(text, sizeof text, "0000:%02X:00.0", static_cast<unsigned>(bus) & 0xff);
   return text;
@@ -97,6 +97,17 @@ std::size_t Device::usedBytes() const {
 
 void Device::addContext(int change) {
   if (shared_ != nullptr) shared_->addContext(index, change);
+}
+
+void Device::vacate() {
+  if (shared_ != nullptr) vacated_ = shared_->takeAway(index);
+}
+
+bool Device::occupy(int newIndex) {
+  if (shared_ != nullptr && !shared_->giveBack(newIndex, vacated_, totalBytes)) return false;
+  index = newIndex;
+  uuid = uuidOf(newIndex);
+  return true;
 }
 
 Device::Busy::Busy(Device& device) : device_(device) {

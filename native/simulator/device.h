@@ -10,19 +10,22 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "native/simulator/shared_state.h"
 
 namespace simulator {
 
 struct Context;
 struct Pool;
-class SharedState;
 
 class Device {
  public:
   /// `shared`: accounts of all processes of the node; null: this process uses the device alone.
   Device(int index, std::size_t memory, SharedState* shared);
 
-  const int index;               ///< index among all simulated GPUs, before CUDA_VISIBLE_DEVICES
+  /// index among all simulated GPUs, before CUDA_VISIBLE_DEVICES; occupy() changes it
+  int index;
+  /// index of the GPU whose attributes and PCI address it has, also after occupy(), as on an H200
+  const int described;
   const std::size_t totalBytes;  ///< NVIDIA_VIRTUAL_SIMULATED_MEMORY
   CUdevice ordinal = 0;          ///< the number of the device in this process
   CUuuid uuid{};
@@ -40,6 +43,12 @@ class Device {
   /// Adds (1) or removes (-1) a context.
   void addContext(int change);
 
+  /// Gives up the memory and the contexts that this process has on the GPU.
+  void vacate();
+  /// Takes them again, on the GPU with this index, which it is from then on. False if the memory
+  /// does not fit.
+  bool occupy(int index);
+
   /// During its lifetime, a kernel of this process runs on the device.
   class Busy {
    public:
@@ -55,6 +64,7 @@ class Device {
  private:
   SharedState* const shared_;
   std::atomic<std::size_t> used_{0};
+  GpuUse vacated_;
 };
 
 using Devices = std::vector<std::unique_ptr<Device>>;

@@ -81,8 +81,9 @@ DRIVER_CALL cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
 DRIVER_CALL cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
   return onDevice(dev, [&](Device& device) -> CUresult {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return deviceAttribute(device.index, static_cast<int>(attrib), *pi) ? CUDA_SUCCESS
-                                                                        : CUDA_ERROR_INVALID_VALUE;
+    return deviceAttribute(device.described, static_cast<int>(attrib), *pi)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

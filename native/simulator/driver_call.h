@@ -4,6 +4,7 @@
 
 #include "cuda_abi.h"
 #include "native/simulator/border.h"
+#include "native/simulator/call_scope.h"
 #include "native/simulator/context.h"
 #include "native/simulator/fault.h"
 
@@ -35,7 +36,9 @@ template <class Body>
 CUresult inDriver(Body&& body) noexcept {
   return guarded([&]() -> CUresult {
     const CUresult status = callable();
-    return status == CUDA_SUCCESS ? body() : status;
+    if (status != CUDA_SUCCESS) return status;
+    const CallScope call;
+    return body();
   });
 }
 

@@ -38,8 +38,9 @@ std::optional<std::size_t> KernelServices::limit(int limit) { return limitOf(con
 
 std::optional<int> KernelServices::deviceAttribute(int attribute) {
   int value = 0;
-  return simulator::deviceAttribute(context_.device.index, attribute, value) ? std::optional(value)
-                                                                             : std::nullopt;
+  return simulator::deviceAttribute(context_.device.described, attribute, value)
+             ? std::optional(value)
+             : std::nullopt;
 }
 
 int KernelServices::functionAttribute(const Program& program, std::size_t kernel, int attribute) {

@@ -84,6 +84,12 @@ CUresult exportMemory(const Allocation& allocation, ExportedMemory& name) {
   return CUDA_SUCCESS;
 }
 
+bool sharesMemory() {
+  Shared& shared = state();
+  const std::lock_guard lock(shared.mutex);
+  return !shared.exported.empty() || !shared.imported.empty();
+}
+
 void endExport(std::uint64_t address) {
   Shared& shared = state();
   const std::lock_guard lock(shared.mutex);

@@ -35,6 +35,8 @@ static_assert(sizeof(ExportedMemory) == sizeof(CUipcMemHandle) &&
 /// Exports an allocation; the same one is always named alike. CUDA_ERROR_OUT_OF_MEMORY if the
 /// process has no descriptors left.
 CUresult exportMemory(const Allocation& allocation, ExportedMemory& name);
+/// Whether other processes may have memory of this one, or this one has memory of others.
+bool sharesMemory();
 /// Ends the export of freed memory. Does nothing if it is not exported.
 void endExport(std::uint64_t address);
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
+#include <utility>
 
 #include "native/simulator/machine.h"
 #include "wire/robust_mutex.h"
@@ -154,6 +155,18 @@ void SharedState::release(int index, std::size_t bytes) {
 void SharedState::addContext(int index, int change) {
   const wire::Locked locked(file_->mutex);
   own_->uses[index].contexts += static_cast<std::uint32_t>(change);
+}
+
+GpuUse SharedState::takeAway(int index) {
+  const wire::Locked locked(file_->mutex);
+  Use& use = own_->uses[index];
+  return {std::exchange(use.bytes, 0), std::exchange(use.contexts, 0)};
+}
+
+bool SharedState::giveBack(int index, const GpuUse& use, std::size_t total) {
+  if (!charge(index, use.bytes, total)) return false;
+  addContext(index, static_cast<int>(use.contexts));
+  return true;
 }
 
 void SharedState::beginKernel(int index) {

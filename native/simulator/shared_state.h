@@ -17,6 +17,12 @@ struct ProcessUse {
   std::uint64_t busyNanoseconds;  ///< time during which it had a running kernel
 };
 
+/// What a process holds of a GPU.
+struct GpuUse {
+  std::uint64_t bytes = 0;
+  std::uint32_t contexts = 0;
+};
+
 class SharedState {
  public:
   /// Opens the file that NVIDIA_VIRTUAL_SIMULATED_STATE names by path (created if missing) or by
@@ -35,6 +41,10 @@ class SharedState {
   bool charge(int index, std::size_t bytes, std::size_t total);
   void release(int index, std::size_t bytes);
   void addContext(int index, int change);
+  /// Gives up all that this process holds of the GPU, and returns what it was.
+  GpuUse takeAway(int index);
+  /// Takes as much of a GPU. False if the memory does not fit.
+  bool giveBack(int index, const GpuUse& use, std::size_t total);
   void beginKernel(int index);
   void endKernel(int index);
 

@@ -13,7 +13,7 @@ namespace {
 
 std::size_t limit(const Device& device, CUdevice_attribute attribute) {
   int value = 0;
-  deviceAttribute(device.index, attribute, value);
+  deviceAttribute(device.described, attribute, value);
   return static_cast<std::size_t>(value);
 }
 
