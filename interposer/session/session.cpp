@@ -78,13 +78,16 @@ bool mayComeSoon(const char* path, int error) {
 constexpr int kConnectSeconds = 3, kConnectSecondsInContainer = 30;
 constexpr useconds_t kBetweenAttempts = 20'000;
 
-int connectPatiently(const char* path) {
+/// @param waited whether the proxy was away at first
+int connectPatiently(const char* path, bool& waited) {
   const int seconds =
       std::strcmp(path, kContainerSocket) == 0 ? kConnectSecondsInContainer : kConnectSeconds;
+  waited = false;
   for (int left = seconds * 1'000'000 / static_cast<int>(kBetweenAttempts);; --left) {
     const int connection = connectTo(path);
     const int error = errno;
     if (connection >= 0 || left == 0 || !mayComeSoon(path, error)) return errno = error, connection;
+    waited = true;
     usleep(kBetweenAttempts);
   }
 }
@@ -155,7 +158,8 @@ CUresult Session::open() {
 CUresult Session::connect() {
   const char* synchronous = secure_getenv("NVIDIA_VIRTUAL_SYNCHRONOUS");
   synchronous_ = synchronous != nullptr && std::strcmp(synchronous, "1") == 0;
-  if (!reach()) return CUDA_ERROR_NO_DEVICE;
+  bool waited = false;
+  if (!reach(waited)) return CUDA_ERROR_NO_DEVICE;
   if (!window.open()) {
     log("no address range is free for memory shared with the GPU worker; is the address space "
         "limited (ulimit -v)?");
@@ -163,9 +167,7 @@ CUresult Session::connect() {
   }
   const std::string hello = helloPayload(window.range());
   wire::Message reply;
-  // A proxy that ended before it started a worker has closed the connection: connect to its
-  // successor.
-  if (!greet(hello, reply) && !(reach() && greet(hello, reply))) return CUDA_ERROR_NO_DEVICE;
+  if (!greetPatiently(hello, reply)) return CUDA_ERROR_NO_DEVICE;
   const CUresult status = takeWelcome(reply);
   if (status != CUDA_SUCCESS) return close(socket_), status;
   // Takes 30 ms in a program with threads; until then publishing a frame needs a fence.
@@ -179,8 +181,23 @@ CUresult Session::connect() {
   return close(socket_), CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool Session::reach() {
-  socket_ = connectPatiently(socketPath());
+bool Session::greetPatiently(const std::string& hello, wire::Message& reply) {
+  for (bool again = true; !greet(hello, reply);) {
+    bool waited = false;
+    if (!reach(waited)) return false;
+    if (!waited && !again) {
+      log("the GPU proxy at %s closed the connection before a worker answered: its log says why; "
+          "start the program again",
+          socketPath());
+      return close(socket_), false;
+    }
+    again = waited;
+  }
+  return true;
+}
+
+bool Session::reach(bool& waited) {
+  socket_ = connectPatiently(socketPath(), waited);
   if (socket_ >= 0) return true;
   log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy "
       "run`, or check that the proxy runs",
@@ -194,9 +211,6 @@ bool Session::greet(const std::string& hello, wire::Message& reply) {
       reply.payload.size() >= sizeof(wire::Welcome)) {
     return true;
   }
-  log("the GPU proxy at %s closed the connection before a worker answered: its log says why; start "
-      "the program again",
-      socketPath());
   close(socket_);
   return false;
 }

@@ -90,8 +90,11 @@ class Session {
 
  private:
   CUresult connect();
-  /// Connects to the proxy, also to one that is just being restarted.
-  bool reach();
+  /// Connects to the proxy, also to one that is just being restarted: then it waits.
+  bool reach(bool& waited);
+  /// Greets again whenever the connection ends because the proxy ends before it has started a
+  /// worker: then its successor is away at first. Once if it was not away.
+  bool greetPatiently(const std::string& hello, wire::Message& reply);
   /// Says hello and waits for the welcome. False when the connection ended instead; then it is
   /// closed.
   bool greet(const std::string& hello, wire::Message& reply);

@@ -112,6 +112,19 @@ test('a program that starts while its allocation is suspended waits', async () =
   await second.says('ready\n');
 });
 
+test('a program waits in cuInit while gpu-proxy is replaced again and again', async () => {
+  const [{ id }, first] = await suspendedProgram();
+  const second = new Program(node.find(id), CALLING);
+  for (let times = 0; times < 4; times++) {
+    await until(() => node.find(id).sessionCount === 2);
+    node.leave();
+    await restart();
+  }
+  await node.resume(node.find(id));
+  await first.says('ready\ncalled 0\n');
+  await second.says('ready\n');
+});
+
 test('beside work that does not end, all programs go on', async () => {
   const allocation = await node.create({ memory: 100 * MiB });
   const endless = new Program(allocation, ENDLESS);
