@@ -104,6 +104,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const addon = new Addon(installation.addon);
     this.arenas = new Arenas({
       ...{ installation, addon, launcher: options.launcher ?? DIRECT },
+      record: state.arenas,
       limit: () => this.#settings.hostMemory,
       nodeMemory: options.nodeMemory,
     });

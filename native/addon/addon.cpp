@@ -4,6 +4,7 @@
 
 #include "native/addon/descriptors.h"
 #include "native/addon/lock.h"
+#include "native/addon/memory_file.h"
 #include "native/addon/peer.h"
 #include "native/addon/process_watch.h"
 
@@ -18,7 +19,8 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
       add("peerSendsNoMore", addon::peerSendsNoMore) && add("watchProcess", addon::watchProcess) &&
       add("sendDescriptors", addon::sendDescriptors) && add("socketPair", addon::socketPair) &&
       add("commandSocket", addon::commandSocket) && add("sendCommand", addon::sendCommand) &&
-      add("memoryFile", addon::memoryFile) && add("pipe", addon::pipe) &&
+      add("memoryFile", addon::memoryFile) && add("memoryFileHandle", addon::memoryFileHandle) &&
+      add("findMemoryFile", addon::findMemoryFile) && add("pipe", addon::pipe) &&
       add("lockFile", addon::lockFile);
   return set ? exports : Napi::Object();
 }

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "native/addon/failure.h"
-#include "wire/anonymous_file.h"
 
 namespace addon {
 
@@ -144,20 +143,6 @@ Napi::Value sendCommand(const Napi::CallbackInfo& info) {
   const int error = errno;
   close(sender);
   return sent ? env.Undefined() : refuseErrno(env, "sendCommand " + path, error);
-}
-
-Napi::Value memoryFile(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  if (info.Length() != 1 || !info[0].IsNumber())
-    return refuse(Napi::TypeError::New(env, "memoryFile needs a number of bytes"));
-  const int file =
-      wire::createAnonymousFile("nvidia-virtual-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (file >= 0 && ftruncate(file, info[0].As<Napi::Number>().Int64Value()) == 0 &&
-      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    return Napi::Number::New(env, file);
-  const int error = errno;
-  close(file);
-  return refuseErrno(env, "memoryFile", error);
 }
 
 Napi::Value pipe(const Napi::CallbackInfo& info) {

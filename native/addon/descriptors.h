@@ -16,10 +16,6 @@ Napi::Value commandSocket(const Napi::CallbackInfo& info);
 /// socket at the path. Never waits. Nothing can be sent back.
 Napi::Value sendCommand(const Napi::CallbackInfo& info);
 
-/// memoryFile(bytes) -> a memory file of this size without pages, with FD_CLOEXEC. Its size cannot
-/// change.
-Napi::Value memoryFile(const Napi::CallbackInfo& info);
-
 /// pipe() -> [read end, write end], with FD_CLOEXEC.
 Napi::Value pipe(const Napi::CallbackInfo& info);
 

@@ -220,6 +220,12 @@ const TABLE = {
     'Allocation {id} is not suspended, because the GPU memory of process {pid} ({program}) ' +
       'cannot leave: {reason}. Nothing has changed. End the process, or try again later.',
   ],
+  ARENAS_KEPT: [
+    125,
+    'The GPU memory of allocation {id} stays on the GPU: its programs keep {kept} of host memory ' +
+      'from earlier suspensions, and with {needed} more that is above the limit of its quota, ' +
+      '{limit}. Restart its programs.',
+  ],
   HOST_MEMORY_NOT_LEFT: [
     125,
     'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +

@@ -147,6 +147,56 @@ test('a worker that keeps an arena does not get the memory twice', async () => {
   await expect(node.suspend(other)).rejects.toMatchObject({ code: 'HOST_MEMORY_NOT_LEFT' });
 });
 
+test('arenas that workers keep do not exceed the quota of their allocation', async () => {
+  node.settings = { ...node.settings, hostMemory: 2 ** 30 };
+  const allocation = await node.create({ memory: 10 * MiB });
+  await connect(allocation);
+  const cycle = async (size: number) => {
+    workers.tell({ suspend: `done ${size * MiB}`, keep: true });
+    await node.suspend(allocation);
+    await node.resume(allocation);
+  };
+  await cycle(30);
+  await cycle(40);
+  await expect(cycle(41)).rejects.toMatchObject({
+    code: 'ARENAS_KEPT',
+    message: expect.stringMatching(/keep 70 MiB of host .*, and with 42 MiB more .*, 74 MiB\. /),
+  });
+  expect([allocation.state, node.arenas.used]).toEqual(['resident', 70 * MiB]);
+});
+
+test('an arena counts after its session and gpu-proxy until no process has it', async () => {
+  const { id } = await allocate();
+  workers.tell({ suspend: `done ${40 * MiB}`, passes: true });
+  await node.suspend(node.find(id));
+  node.leave();
+  await restart();
+  node.find(id).kill();
+  await until(() => node.find(id).sessions.length === 0);
+  node.leave();
+  await restart();
+  expect(node.arenas.used).toBe(40 * MiB);
+  expect(node.arenas.usedBy(id)).toBe(40 * MiB);
+  workers.tell({});
+  await until(() => node.arenas.used === 0);
+});
+
+test('memory that goes from one session to another gets another arena', async () => {
+  node.settings = { ...node.settings, hostMemory: 2 ** 30 };
+  const allocation = await node.create({ memory: 10 * MiB });
+  await connect(allocation, 2);
+  for (const [one, other] of [
+    [70, 4],
+    [4, 70],
+  ]) {
+    workers.tell({ suspend: `done ${Number(one) * MiB}` }, 1);
+    workers.tell({ suspend: `done ${Number(other) * MiB}` }, 2);
+    await node.suspend(allocation);
+    await node.resume(allocation);
+  }
+  expect(node.arenas.used).toBe(74 * MiB);
+});
+
 test('a worker cannot take more than the quota of its allocation', async () => {
   const allocation = await allocate(2);
   workers.tell({ suspend: `done ${300 * MiB}` }, 2);

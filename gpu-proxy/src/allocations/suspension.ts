@@ -206,24 +206,44 @@ export class Suspension {
 
   /** Workers are not trusted: one could take the node's memory. */
   #checkTotal(leaving: readonly Leaving[], total: number): void {
-    const { host, directory } = this.#options;
-    const { memory, gpus } = directory.specification;
-    const quota = memory || host.gpuMemory(gpus);
-    if (quota === undefined || total <= quota + leaving.length * SLACK) return;
+    if (total <= this.#most) return;
     const [largest] = [...leaving].sort((one, other) => other.bytes - one.bytes);
     const { live, bytes } = largest as Leaving;
     const reason =
       `its worker reports ${formatMemorySize(bytes)}, and all of the allocation together ` +
-      `${formatMemorySize(total)}, more than ${formatMemorySize(quota)}`;
+      `${formatMemorySize(total)}, more than ${formatMemorySize(this.#quota)}`;
     throw this.#refusal('MEMORY_STAYS', live, reason);
   }
 
-  /** Makes arenas for sessions whose own is too small. */
+  /** Bytes. */
+  get #quota(): number {
+    const { host, directory } = this.#options;
+    const { memory, gpus } = directory.specification;
+    return memory || (host.gpuMemory(gpus) ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Limit on the host memory of all sessions, in bytes. */
+  get #most(): number {
+    return this.#quota + this.#options.sessions().length * SLACK;
+  }
+
+  /**
+   * Makes arenas for sessions whose own is too small. If others are larger than needed, so that
+   * there would be more than the quota, all are made anew.
+   */
   async #makeArenas(leaving: readonly Leaving[]): Promise<Map<LiveSession, MemoryFile>> {
-    const lacking = leaving.filter(({ live, bytes }) => !live.arena.holds(bytes));
-    await Promise.all(lacking.map(({ live }) => live.arena.dropArena()));
-    const sizes = lacking.map(({ bytes }) => arenaSize(bytes));
-    const files = sizes.length > 0 ? await this.#options.host.arenas.make(this.#id, sizes) : [];
+    const { arenas } = this.#options.host;
+    const most = this.#most;
+    const lacks = ({ live, bytes }: Leaving) => !live.arena.holds(bytes);
+    const sizesOf = (ones: readonly Leaving[]) => ones.map(({ bytes }) => arenaSize(bytes));
+    const drop = (sessions: readonly LiveSession[]) =>
+      Promise.all(sessions.map((live) => live.arena.dropArena()));
+    await drop(leaving.filter(lacks).map(({ live }) => live));
+    const needed = sizesOf(leaving.filter(lacks)).reduce((sum, size) => sum + size, 0);
+    if (arenas.usedBy(this.#id) + needed > most) await drop(this.#options.sessions());
+    const lacking = leaving.filter(lacks);
+    const sizes = sizesOf(lacking);
+    const files = sizes.length > 0 ? await arenas.make({ id: this.#id, sizes, most }) : [];
     return new Map(lacking.map(({ live }, index) => [live, files[index] as MemoryFile]));
   }
 

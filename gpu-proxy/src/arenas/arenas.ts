@@ -3,6 +3,7 @@ import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Addon } from '../host/addon.js';
 import type { Installation } from '../host/installation.js';
 import type { Launcher } from '../host/launcher.js';
+import { HeldFiles } from './held-files.js';
 import { MemoryFile } from './memory-file.js';
 import { type NodeMemory, readNodeMemory } from './node-memory.js';
 
@@ -10,6 +11,8 @@ interface ArenasOptions {
   readonly installation: Installation;
   readonly addon: Addon;
   readonly launcher: Launcher;
+  /** Path of the record of all arenas. */
+  readonly record: string;
   /** Limit on all arenas together, in bytes; undefined: half of the node's memory. */
   limit(): number | undefined;
   /** For tests. */
@@ -18,10 +21,22 @@ interface ArenasOptions {
 
 /** A session with an arena. */
 export interface ArenaHolder {
+  /** Its id. */
+  readonly allocation: string;
   /** Size of an arena that it does not need now; 0: none. */
   readonly unusedArena: number;
   /** Lets the worker give it up, which may fail. */
   dropArena(): Promise<void>;
+}
+
+/** Arenas for sessions of an allocation. */
+interface ArenasWanted {
+  /** The allocation. */
+  readonly id: string;
+  /** One for each session, in bytes. */
+  readonly sizes: readonly number[];
+  /** Limit on all arenas of the allocation, in bytes. */
+  readonly most: number;
 }
 
 /** This part of the node's memory stays available. Unused arenas are given up for it. */
@@ -30,27 +45,31 @@ const LOOK_EVERY_MS = 2000;
 
 /**
  * The arenas of all sessions of a node: memory files that receive the GPU memory of suspended
- * sessions. They are charged to the node, and their sum has a limit. A file counts until the kernel
- * has freed it, whatever its worker says.
+ * sessions. They are charged to the node, and their sum has a limit, as has the sum of each
+ * allocation. A file counts until the kernel has freed it, whatever its worker says.
  */
 export class Arenas {
   readonly #options: ArenasOptions;
   readonly #holders = new Set<ArenaHolder>();
-  readonly #files = new Set<MemoryFile>();
-  #used = 0;
-  /** The part of it that is not populated yet. */
+  readonly #held: HeldFiles;
+  /** Bytes that are not populated yet. */
   #pending = 0;
-
   readonly #look: NodeJS.Timeout;
 
   constructor(options: ArenasOptions) {
     this.#options = options;
+    this.#held = new HeldFiles(options.record, options.addon);
     this.#look = setInterval(() => void this.#relieveNode(), LOOK_EVERY_MS).unref();
   }
 
   /** Bytes of all arenas. */
   get used(): number {
-    return this.#used;
+    return this.#held.bytes(() => true);
+  }
+
+  /** Bytes of the arenas of an allocation, also of its ended sessions. */
+  usedBy(id: string): number {
+    return this.#held.bytes((allocation) => allocation === id);
   }
 
   /** Limit on `used`. 0: memory does not leave. */
@@ -61,15 +80,13 @@ export class Arenas {
   /**
    * Makes an arena of each size, or none. If there is no room, arenas that are not needed are given
    * up first, the largest first.
-   * @param id the allocation
-   * @throws ProxyError HOST_MEMORY_NOT_LEFT, HOST_MEMORY_LOW, ARENA_NOT_MADE
+   * @throws ProxyError ARENAS_KEPT, HOST_MEMORY_NOT_LEFT, HOST_MEMORY_LOW, ARENA_NOT_MADE
    */
-  async make(id: string, sizes: readonly number[]): Promise<MemoryFile[]> {
-    const total = sizes.reduce((sum, size) => sum + size, 0);
-    await this.#makeRoom(id, total);
-    this.#used += total;
-    this.#pending += total;
-    const made = await Promise.allSettled(sizes.map((size) => this.#makeOne(size)));
+  async make(wanted: ArenasWanted): Promise<MemoryFile[]> {
+    const { id, sizes } = wanted;
+    const total = sum(sizes);
+    await this.#makeRoom(wanted);
+    const made = await Promise.allSettled(sizes.map((size) => this.#makeOne(id, size)));
     const files = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     const failed = made.find((one) => one.status === 'rejected');
     if (!failed) return files;
@@ -86,47 +103,54 @@ export class Arenas {
     this.#holders.delete(holder);
   }
 
-  /** Counts arenas that an earlier gpu-proxy made, or no longer if negative. */
-  adopt(bytes: number): void {
-    this.#used += bytes;
+  /** The session of the holder has ended. */
+  end(holder: ArenaHolder): void {
+    this.remove(holder);
+    const { allocation } = holder;
+    if (![...this.#holders].some((other) => other.allocation === allocation))
+      this.#held.forgetUnfound(allocation);
+  }
+
+  /** Resolves when the kernel has freed a file. @param handle its name */
+  whenFreed(handle: string): Promise<void> {
+    return this.#held.whenFreed(handle);
   }
 
   /** Stops waiting for the end of files. */
   leave(): void {
     clearInterval(this.#look);
-    for (const file of this.#files) file.leave();
-    this.#files.clear();
+    this.#held.leave();
   }
 
   get #memory(): NodeMemory {
     return (this.#options.nodeMemory ?? readNodeMemory)();
   }
 
-  async #makeOne(size: number): Promise<MemoryFile> {
+  /** Counts its bytes at once, and until it is freed. */
+  async #makeOne(id: string, size: number): Promise<MemoryFile> {
     const { installation, addon, launcher } = this.#options;
-    let file: MemoryFile | undefined;
+    const file = MemoryFile.create(size, addon);
+    this.#pending += size;
     try {
-      file = await MemoryFile.make(size, {
-        ...{ addon, launcher, executable: installation.arena },
-        freed: () => {
-          this.#used -= size;
-          if (file) this.#files.delete(file);
-        },
-      });
-      this.#files.add(file);
+      this.#held.add(id, file);
+      await file.populate({ launcher, executable: installation.arena });
       return file;
+    } catch (error) {
+      file.close();
+      throw error;
     } finally {
       this.#pending -= size;
     }
   }
 
-  async #makeRoom(id: string, bytes: number): Promise<void> {
+  async #makeRoom(wanted: ArenasWanted): Promise<void> {
     const asked = new Set<ArenaHolder>();
     for (;;) {
-      const refusal = this.#whyNoRoom(id, bytes);
+      this.#checkOwn(wanted);
+      const refusal = this.#whyNoRoom(wanted.id, sum(wanted.sizes));
       if (!refusal) return;
       const chosen = this.#chooseUnused(refusal.missing, asked);
-      const unused = chosen.reduce((sum, { unusedArena }) => sum + unusedArena, 0);
+      const unused = sum(chosen.map(({ unusedArena }) => unusedArena));
       // Do not take the arenas of others for nothing.
       if (unused < refusal.missing) throw refusal.error;
       for (const holder of chosen) asked.add(holder);
@@ -134,11 +158,20 @@ export class Arenas {
     }
   }
 
+  /** A worker may keep arenas that it was told to give up. */
+  #checkOwn({ id, sizes, most }: ArenasWanted): void {
+    const kept = this.usedBy(id);
+    const needed = sum(sizes);
+    if (kept + needed <= most) return;
+    const bytes = { kept: formatMemorySize(kept), needed: formatMemorySize(needed) };
+    throw new ProxyError('ARENAS_KEPT', { id, ...bytes, limit: formatMemorySize(most) });
+  }
+
   /** Arenas that stay for the next suspension must not take the memory of pods. */
   async #relieveNode(): Promise<void> {
-    if (this.#used === 0) return;
+    if (this.used === 0) return;
     const { total, available } = this.#memory;
-    const over = Math.max(total * RESERVE - available, this.#used - this.limit);
+    const over = Math.max(total * RESERVE - available, this.used - this.limit);
     const chosen = this.#chooseUnused(over);
     await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
   }
@@ -147,9 +180,9 @@ export class Arenas {
     const { limit } = this;
     const { total, available } = this.#memory;
     const needed = formatMemorySize(bytes);
-    const over = this.#used + bytes - limit;
+    const over = this.used + bytes - limit;
     if (over > 0) {
-      const left = formatMemorySize(Math.max(0, limit - this.#used));
+      const left = formatMemorySize(Math.max(0, limit - this.used));
       const values = { id, needed, left, limit: formatMemorySize(limit) };
       return { missing: over, error: new ProxyError('HOST_MEMORY_NOT_LEFT', values) };
     }
@@ -174,4 +207,8 @@ export class Arenas {
     }
     return chosen;
   }
+}
+
+function sum(bytes: readonly number[]): number {
+  return bytes.reduce((total, each) => total + each, 0);
 }

@@ -25,40 +25,51 @@ for at in range(0, len(mapped), 4096): mapped[at]
 print("mapped", flush=True)
 sys.stdin.read()`;
 
-function make(size: number, options: Partial<Parameters<typeof MemoryFile.make>[1]> = {}) {
-  return MemoryFile.make(size, {
-    ...{ addon, launcher: DIRECT, executable: arena, freed: () => {} },
-    ...options,
-  });
+async function make(options: Partial<Parameters<MemoryFile['populate']>[0]> = {}) {
+  const file = MemoryFile.create(6 * MiB, addon);
+  await file.populate({ launcher: DIRECT, executable: arena, ...options });
+  return file;
 }
 
 test('a file is populated, and freed when the last process gives it up', async () => {
+  const file = await make();
   let freed = false;
-  const file = await make(6 * MiB, {
-    freed: () => {
-      freed = true;
-    },
+  void file.freed.then(() => {
+    freed = true;
   });
   const stdio = ['pipe', 'ignore', 'inherit', file.fd] as const;
   const other = spawn('/bin/cat', { stdio: [...stdio] });
   await once(other, 'spawn');
   expect(statSync(`/proc/self/fd/${file.fd}`).blocks * 512).toBe(6 * MiB);
   file.close();
+  const found = MemoryFile.find(file.handle, file.size, addon);
+  found?.close();
   expect(freed).toBe(false);
   other.stdin?.end();
+  for (const each of [file, found]) await each?.freed;
+  expect(MemoryFile.find(file.handle, file.size, addon)).toBeUndefined();
+});
+
+test('a handle names no other file', async () => {
+  const [file, other] = [await make(), await make()];
+  file.close();
   await file.freed;
-  expect(freed).toBe(true);
+  const next = await make();
+  expect(MemoryFile.find(file.handle, file.size, addon)).toBeUndefined();
+  expect(() => MemoryFile.find('00', 0, addon)).toThrow('needs a handle of a memory file');
+  for (const each of [other, next]) each.close();
 });
 
 test('the pages of a file whose process was killed are freed', async () => {
   const directory = makePrivateDirectory();
   const script = path.join(directory, 'arena');
   writeFileSync(script, `#!/bin/sh\n${arena}\nkill -9 $$\n`, { mode: 0o755 });
-  const freed = new Promise<void>((resolve) => {
-    const made = make(6 * MiB, { executable: script, freed: resolve });
-    void expect(made).rejects.toThrow('nvidia-virtual-arena was killed by SIGKILL');
-  });
-  await freed;
+  const file = MemoryFile.create(6 * MiB, addon);
+  await expect(file.populate({ launcher: DIRECT, executable: script })).rejects.toThrow(
+    'nvidia-virtual-arena was killed by SIGKILL',
+  );
+  file.close();
+  await file.freed;
   removePrivateDirectory(directory);
 });
 
@@ -88,7 +99,7 @@ sys.stdin.read()`;
     files: { allocations: '/none', shared: [], driver: '/none' },
     logger: pino({ enabled: false }),
   });
-  const file = await make(6 * MiB, { launcher });
+  const file = await make({ launcher });
   const stdio = ['pipe', 'pipe', 'inherit', file.fd] as const;
   const other = spawn('python3', ['-c', MAPPING], { stdio: [...stdio] });
   file.close();

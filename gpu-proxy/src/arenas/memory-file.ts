@@ -1,17 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, type FSWatcher, fstatSync, watch } from 'node:fs';
+import { closeSync, type FSWatcher, watch } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Addon } from '../host/addon.js';
 import type { Launcher } from '../host/launcher.js';
 import { killWithoutWaiting } from '../host/run-command.js';
 
-interface MemoryFileOptions {
-  readonly addon: Addon;
+interface PopulateOptions {
   readonly launcher: Launcher;
   /** native/arena */
   readonly executable: string;
-  /** Called when the kernel has freed the file. */
-  freed(): void;
 }
 
 const GiB = 2 ** 30;
@@ -36,54 +33,51 @@ export function watchFreed(file: string, freed: () => void): () => void {
   return () => watcher.close();
 }
 
-/** A populated memory file, which goes to a worker. */
+/** A memory file that goes to a worker. */
 export class MemoryFile {
   readonly fd: number;
   readonly size: number;
-  readonly inode: number;
+  /** The kernel's name of it, see find(). */
+  readonly handle: string;
   /** Resolves when the kernel has freed it. */
   readonly freed: Promise<void>;
-  readonly #unwatch: () => void;
+  #unwatch = () => {};
   #open = true;
 
-  private constructor(size: number, { addon, freed }: MemoryFileOptions) {
+  private constructor(fd: number, size: number, handle: (fd: number) => string) {
+    this.fd = fd;
     this.size = size;
     try {
-      this.fd = addon.memoryFile(size);
-    } catch (error) {
-      freed();
-      throw error;
-    }
-    try {
-      this.inode = fstatSync(this.fd).ino;
-      let noteFreed = () => {};
+      this.handle = handle(fd);
       this.freed = new Promise((resolve) => {
-        noteFreed = resolve;
-      });
-      this.#unwatch = watchFreed(`/proc/self/fd/${this.fd}`, () => {
-        freed();
-        noteFreed();
+        this.#unwatch = watchFreed(`/proc/self/fd/${fd}`, resolve);
       });
     } catch (error) {
-      closeSync(this.fd);
-      freed();
+      closeSync(fd);
       throw error;
     }
   }
 
+  /** Creates a file without pages. @throws a system error */
+  static create(size: number, addon: Addon): MemoryFile {
+    return new MemoryFile(addon.memoryFile(size), size, (fd) => addon.memoryFileHandle(fd));
+  }
+
   /**
-   * Creates a file with all its pages. They are charged to the node.
-   * @throws Error with the reason; the file is freed
+   * Finds a file of an earlier gpu-proxy, only to know when it is freed.
+   * @returns undefined if it is freed
+   * @throws a system error without the right to find it
    */
-  static async make(size: number, options: MemoryFileOptions): Promise<MemoryFile> {
-    const file = new MemoryFile(size, options);
-    try {
-      await populate(file, options);
-      return file;
-    } catch (error) {
-      file.close();
-      throw error;
-    }
+  static find(handle: string, size: number, addon: Addon): MemoryFile | undefined {
+    const fd = addon.findMemoryFile(handle);
+    return fd === undefined ? undefined : new MemoryFile(fd, size, () => handle);
+  }
+
+  /** Gives it all its pages, which are charged to the node. @throws Error with the reason */
+  async populate({ launcher, executable }: PopulateOptions): Promise<void> {
+    const [file, args] = launcher.command(executable, [], 'node memory');
+    const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', this.fd] });
+    await ended(child, POPULATE_MS + (this.size / GiB) * POPULATE_MS_PER_GIB);
   }
 
   /** Closes the descriptor of this process. Idempotent. */
@@ -97,15 +91,6 @@ export class MemoryFile {
     this.close();
     this.#unwatch();
   }
-}
-
-function populate(
-  { fd, size }: MemoryFile,
-  { launcher, executable }: MemoryFileOptions,
-): Promise<void> {
-  const [file, args] = launcher.command(executable, [], 'node memory');
-  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', fd] });
-  return ended(child, POPULATE_MS + (size / GiB) * POPULATE_MS_PER_GIB);
 }
 
 /** Resolves when the process has ended well. */

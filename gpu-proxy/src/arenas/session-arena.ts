@@ -1,24 +1,17 @@
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 import type { WorkerAnswer, WorkerCommand } from '../workers/worker-commands.js';
 import type { ArenaHolder, Arenas } from './arenas.js';
-import { mappedArenas } from './mapped-arenas.js';
-import { type MemoryFile, watchFreed } from './memory-file.js';
+import type { MemoryFile } from './memory-file.js';
 
 interface SessionArenaOptions {
-  readonly arenas: Pick<Arenas, 'add' | 'remove' | 'adopt'>;
+  readonly arenas: Pick<Arenas, 'add' | 'remove' | 'end' | 'whenFreed'>;
+  /** Its id. */
+  readonly allocation: string;
   /** Its record. */
   readonly file: string;
-  /** 0: none yet. */
-  readonly workerPid: number;
   /** Whether the memory of the session is on the GPU, and stays there. */
   idle(): boolean;
   send(command: WorkerCommand, timeoutMs: number, file?: number): Promise<WorkerAnswer>;
-}
-
-/** A file that the session may have. */
-interface HeldFile {
-  readonly inode: number;
-  readonly size: number;
 }
 
 /** Content of the record. Bytes. */
@@ -27,11 +20,11 @@ interface ArenaRecord {
   readonly size: number;
   /** GPU memory in it. */
   readonly out: number;
-  /** All files that the kernel has not freed. Written before one is handed over. */
-  readonly files: readonly HeldFile[];
+  /** The latest arena that the worker was given. Written before it is handed over. */
+  readonly handle?: string | undefined;
 }
 
-const NOTHING: ArenaRecord = { size: 0, out: 0, files: [] };
+const NOTHING: ArenaRecord = { size: 0, out: 0 };
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 /** Arenas have whole pieces of this size. */
@@ -51,25 +44,21 @@ export function arenaSize(bytes: number): number {
 
 /**
  * The arena of one session. It stays with the worker after a resumption, because populating it
- * takes longer than the copies. The record lets the next gpu-proxy know the sum.
+ * takes longer than the copies. The record lets the next gpu-proxy know what is in it.
  */
 export class SessionArena implements ArenaHolder {
   readonly #options: SessionArenaOptions;
-  /** Promises of files that resolve when these are freed. */
-  readonly #freed = new Map<number, Promise<void>>();
-  /** Ends the watches of files of an earlier gpu-proxy. */
-  readonly #unwatch: (() => void)[] = [];
   #record: ArenaRecord;
-  /** Bytes of files of an earlier gpu-proxy. */
-  #adopted = 0;
   #detached = false;
 
   constructor(options: SessionArenaOptions) {
     this.#options = options;
     this.#record = read(options.file);
     options.arenas.add(this);
-    const mapped = this.#record.files.length > 0 ? mappedArenas(options.workerPid) : new Map();
-    for (const file of this.#record.files) this.#adopt(file, mapped.get(file.inode));
+  }
+
+  get allocation(): string {
+    return this.#options.allocation;
   }
 
   /** Bytes of GPU memory in it. */
@@ -79,7 +68,7 @@ export class SessionArena implements ArenaHolder {
 
   /** Whether its memory may be out. */
   get mayBeOut(): boolean {
-    return this.#record.files.length > 0;
+    return this.#record.handle !== undefined;
   }
 
   get unusedArena(): number {
@@ -101,7 +90,7 @@ export class SessionArena implements ArenaHolder {
     timeoutMs: number,
   ): Promise<WorkerAnswer> {
     try {
-      if (file) this.#hold(file);
+      if (file) this.#save({ ...this.#record, size: 0, handle: file.handle });
       const answer = await this.#options.send('leave', timeoutMs, file?.fd);
       const size = file?.size ?? this.#record.size;
       if (answer.kind === 'done') this.#save({ ...this.#record, size, out: bytes });
@@ -121,66 +110,24 @@ export class SessionArena implements ArenaHolder {
    * while one of its calls does not end.
    */
   async dropArena(): Promise<void> {
-    const { size } = this.#record;
-    if (size === 0) return;
+    const { size, out, handle = '' } = this.#record;
+    if (size === 0 || out > 0) return;
     this.#save({ ...this.#record, size: 0 });
     const { kind } = await this.#options.send('drop', moveMs(size));
     if (kind === 'refused') return this.#save({ ...this.#record, size });
-    await within(FREED_MS, Promise.all(this.#freed.values()));
+    await within(FREED_MS, this.#options.arenas.whenFreed(handle));
   }
 
   /** The session has ended. */
   end(): void {
-    this.#options.arenas.adopt(-this.#adopted);
-    this.detach();
+    this.#options.arenas.end(this);
+    this.#detached = true;
   }
 
   /** The next gpu-proxy writes the record. */
   detach(): void {
-    this.#detached = true;
-    for (const unwatch of this.#unwatch) unwatch();
     this.#options.arenas.remove(this);
-  }
-
-  #hold(file: MemoryFile): void {
-    const { inode, size } = file;
-    this.#save({ ...this.#record, size: 0, files: [...this.#record.files, { inode, size }] });
-    this.#freed.set(inode, file.freed);
-    void file.freed.then(() => this.#noteFreed(file));
-  }
-
-  /**
-   * Counts a file of an earlier gpu-proxy. If the worker has not mapped it, it may be anywhere, so
-   * it counts until the end of the session.
-   */
-  #adopt(file: HeldFile, place: string | undefined): void {
-    this.#options.arenas.adopt(file.size);
-    this.#adopted += file.size;
-    if (place === undefined) return;
-    try {
-      const freed = new Promise<void>((resolve) => {
-        this.#unwatch.push(watchFreed(place, resolve));
-      });
-      this.#freed.set(file.inode, freed);
-      void freed.then(() => {
-        if (this.#detached) return;
-        this.#options.arenas.adopt(-file.size);
-        this.#adopted -= file.size;
-        this.#noteFreed(file);
-      });
-    } catch {
-      // It was freed meanwhile, or inotify has no watch left.
-    }
-  }
-
-  #noteFreed({ inode }: HeldFile): void {
-    this.#freed.delete(inode);
-    const files = this.#record.files.filter((file) => file.inode !== inode);
-    try {
-      this.#save({ ...this.#record, files });
-    } catch {
-      // The disk is full. The next gpu-proxy counts the file until the end of the session.
-    }
+    this.#detached = true;
   }
 
   #save(record: ArenaRecord): void {

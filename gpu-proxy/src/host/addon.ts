@@ -25,6 +25,8 @@ interface NativeAddon {
   commandSocket(path: string): number;
   sendCommand(path: string, payload: Uint8Array, descriptors: readonly number[]): void;
   memoryFile(bytes: number): number;
+  memoryFileHandle(fd: number): string;
+  findMemoryFile(handle: string): number | undefined;
   pipe(): [number, number];
   lockFile(fd: number): boolean;
 }
@@ -121,6 +123,20 @@ export class Addon {
    */
   memoryFile(bytes: number): number {
     return this.#native.memoryFile(bytes);
+  }
+
+  /** The kernel's handle of a memory file, for findMemoryFile(), also of later processes. */
+  memoryFileHandle(fd: number): string {
+    return this.#native.memoryFileHandle(fd);
+  }
+
+  /**
+   * A descriptor of the memory file, whichever process has it, which the caller closes; undefined
+   * once the kernel has freed the file.
+   * @throws EPERM without CAP_DAC_READ_SEARCH
+   */
+  findMemoryFile(handle: string): number | undefined {
+    return this.#native.findMemoryFile(handle);
   }
 
   /** The read end and the write end of a pipe. The caller closes both. */

@@ -35,6 +35,8 @@ export class StateDirectory {
   readonly arbiter: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+  /** Record of the host memory of suspended sessions. */
+  readonly arenas: string;
   /** MPS directories of GPUs in concurrent mode. */
   readonly mps: string;
   /** Directory of links to the driver's libraries. */
@@ -56,6 +58,7 @@ export class StateDirectory {
     this.arbiter = path.join(directory, 'arbiter');
     this.arbiterSocket = arbiterSocketIn(directory);
     this.allocations = path.join(directory, 'allocations');
+    this.arenas = path.join(directory, 'arenas.json');
     this.mps = path.join(directory, 'mps');
     this.driver = path.join(directory, 'driver');
     this.simulatedState = path.join(directory, 'simulated-gpus');

@@ -40,7 +40,7 @@ afterEach(() => {
 });
 
 const NO_ARENAS = {
-  arenas: { add: () => {}, remove: () => {}, adopt: () => {} },
+  arenas: { add: () => {}, remove: () => {}, end: () => {}, whenFreed: async () => {} },
   resident: () => true,
 };
 

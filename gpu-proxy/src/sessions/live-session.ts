@@ -28,7 +28,7 @@ interface LiveSessionOptions {
   readonly logger: Logger;
   /** Shared by all sessions of the allocation. */
   readonly workerLog: Pick<WorkerLog, 'add'>;
-  readonly arenas: Pick<Arenas, 'add' | 'remove' | 'adopt'>;
+  readonly arenas: Pick<Arenas, 'add' | 'remove' | 'end' | 'whenFreed'>;
   /** Whether its memory is on the GPU, and stays there. */
   resident(): boolean;
   /** The slot of the quota file. */
@@ -86,7 +86,7 @@ export class LiveSession {
     this.session = new Session(this.#wholeRecord(), options.backend, options.logger);
     this.arena = new SessionArena({
       ...{ arenas: options.arenas, file: options.files.arena, idle: () => options.resident() },
-      workerPid: this.#worker.pid,
+      allocation: options.record.allocation,
       send: (command, timeoutMs, file) => this.command(command, timeoutMs, file),
     });
     // Set before the first read of the report, which may clear it.

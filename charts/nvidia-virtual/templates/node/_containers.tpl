@@ -209,6 +209,7 @@ securityContext:
       - CHOWN # and files of its own
       - DAC_OVERRIDE # which gpu-proxy reads
       - FOWNER # and removes
+      - DAC_READ_SEARCH # finds memory files that programs may still have
       - KILL # ends it
       - SYS_RESOURCE # lets the driver pin memory, and gives a worker the oom_score_adj of its pod
   # The usual profiles of container runtimes forbid what the capabilities allow.
