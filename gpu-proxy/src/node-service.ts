@@ -32,7 +32,7 @@ import {
 } from './node-machine.js';
 import type { NodeSettings } from './node-types.js';
 import type { KubernetesNode } from './pods/service.js';
-import { checkHostMemory } from './pods/slots.js';
+import { checkHostMemory, hostMemoryOfSlots } from './pods/slots.js';
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
@@ -110,7 +110,7 @@ export class NodeService {
     const node = await GpuNode.start({
       ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
-      settings: settingsOf(this.#store.current),
+      settings: settingsOf(this.#store.current, gpus),
       whyNotAllowed:
         kubernetes &&
         ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
@@ -209,7 +209,7 @@ export class NodeService {
 
   /** @throws ProxyError WARM_WORKERS_NOT_LEFT */
   #followSettings(): void {
-    if (this.#node) this.#node.settings = settingsOf(this.#store.current);
+    if (this.#node) this.#node.settings = settingsOf(this.#store.current, this.#node.gpus);
   }
 
   #attempt(step: () => void): void {
@@ -279,24 +279,15 @@ function logOptions({ log = '-', logLevel }: Configuration) {
   return { file: log, level: logLevel };
 }
 
-function settingsOf({
-  limits,
-  window,
-  overrunLimit,
-  guaranteedShare,
-  managedMemory,
-  warmWorkers,
-  hostMemory,
-  oversubscription,
-  workerUids,
-}: Configuration): NodeSettings {
+function settingsOf(configuration: Configuration, gpus: readonly GpuRecord[]): NodeSettings {
+  const { limits, window, overrunLimit, guaranteedShare, hostMemory, kubernetes } = configuration;
+  const { managedMemory, warmWorkers, oversubscription, workerUids } = configuration;
   return {
-    limits,
-    window,
-    overrunLimit,
-    guaranteedShare,
+    ...{ limits, window, overrunLimit, guaranteedShare, hostMemory },
+    slotsHostMemory: kubernetes.enabled
+      ? hostMemoryOfSlots(gpus, slotSettingsOf(configuration))
+      : 0,
     movesManaged: managedMemory === 'moves',
-    hostMemory,
     users: workerUids,
     warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
     oversubscription: (gpu) => forGpu(oversubscription, gpu, 1),

@@ -33,6 +33,8 @@ export interface NodeSettings {
    * undefined: half of the node's memory.
    */
   readonly hostMemory?: number | undefined;
+  /** Bytes of host memory for all slots of oversubscribed GPUs, which pods may request. */
+  readonly slotsHostMemory?: number;
   /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
   oversubscription(gpu: GpuRecord): number;
   /** User ids of workers, one for each allocation; by default the node's user. */

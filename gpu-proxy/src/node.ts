@@ -17,7 +17,7 @@ import type { AllocationHost, LastFigures } from './allocations/allocation-host.
 import { AllocationRegistry } from './allocations/allocation-registry.js';
 import { Closer } from './allocations/closer.js';
 import { concurrentUser, freeUser } from './allocations/worker-users.js';
-import { Arenas } from './arenas/arenas.js';
+import { Arenas, type PromisedMemory } from './arenas/arenas.js';
 import type { NodeMemory } from './arenas/node-memory.js';
 import { DEFAULT_GUARANTEED_SHARE, DEFAULT_WINDOW } from './configuration/schema.js';
 import type { Backend } from './gpus/backend.js';
@@ -106,6 +106,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       ...{ installation, addon, launcher: options.launcher ?? DIRECT },
       record: state.arenas,
       limit: () => this.#settings.hostMemory,
+      promised: () => this.#promisedMemory(),
       nodeMemory: options.nodeMemory,
     });
     this.closer = new Closer({ executable: installation.closer, addon, logger });
@@ -320,7 +321,18 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       warmWorkers: (gpu) => warmWorkersOf(gpu, settings()),
       oversubscription: (gpu) => settings().oversubscription(gpu),
       hostMemory: () => this.arenas.limit,
+      hostLent: () => this.arenas.lent,
     });
+  }
+
+  #promisedMemory(): PromisedMemory {
+    const over = this.promised.filter(({ gpus }) => this.#isOversubscribed(gpus));
+    const ids = new Set(over.map(({ id }) => id));
+    const needed = this.#admission.hostNeeded(over);
+    return {
+      bytes: Math.max(needed, this.#settings.slotsHostMemory ?? 0),
+      includes: (allocation) => ids.has(allocation),
+    };
   }
 
   #oversubscribe(logger: Logger): Oversubscription {

@@ -137,7 +137,8 @@ const TABLE = {
     125,
     'GPU {gpu} has {left} left for a quota, but {asked} was requested. It is oversubscribed, so ' +
       'the quotas of its allocations must fit into host memory, too: of {host} by hostMemory, ' +
-      '{promised} are promised. Request less, raise hostMemory, or delete an allocation.',
+      '{promised} are promised, and suspended allocations of other GPUs have {lent}. ' +
+      'Request less, raise hostMemory, or delete an allocation.',
   ],
   OVERSUBSCRIBED_GPUS: [
     125,
@@ -231,6 +232,13 @@ const TABLE = {
     'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +
       '{left} are left of the {limit} that hostMemory allows. ' +
       'Resume or delete a suspended allocation, or raise hostMemory.',
+  ],
+  HOST_MEMORY_PROMISED: [
+    125,
+    'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +
+      '{left} are left, because of the {limit} that hostMemory allows, {promised} are promised ' +
+      'to oversubscribed GPUs. Resume or delete a suspended allocation of another GPU, or raise ' +
+      'hostMemory.',
   ],
   HOST_MEMORY_LOW: [
     125,

@@ -33,8 +33,13 @@ function allocation(
   return { ...rest, limits: DEFAULT_LIMITS, gpus, memory, share, policy };
 }
 
-function settings({ warm = 0, factor = 1, host = 0 }): AdmissionSettings {
-  return { warmWorkers: () => warm, oversubscription: () => factor, hostMemory: () => host };
+function settings({ warm = 0, factor = 1, host = 0, lent = 0 }): AdmissionSettings {
+  return {
+    warmWorkers: () => warm,
+    oversubscription: () => factor,
+    hostMemory: () => host,
+    hostLent: () => lent,
+  };
 }
 
 function admission(warm = 0): Admission {
@@ -132,9 +137,25 @@ describe('an oversubscribed GPU', () => {
     expect(() => of(2, 12 * GiB).admit({ ...GPU_0, memory: 4 * GiB }, present)).toThrow(
       'GPU 0 (GPU-a) has 3 GiB left for a quota, but 4 GiB was requested. It is oversubscribed, ' +
         'so the quotas of its allocations must fit into host memory, too: of 12 GiB by ' +
-        'hostMemory, 9 GiB are promised.',
+        'hostMemory, 9 GiB are promised, and suspended allocations of other GPUs have 0 bytes.',
     );
     expect(of(2, 0).admit({ ...GPU_0, memory: 3 * GiB }, present).memory).toBe(3 * GiB);
+  });
+
+  test('host memory of suspended allocations of other GPUs is not left', () => {
+    const present = [allocation(['GPU-a'], 6 * GiB)];
+    const lent = new Admission([SMALL, LARGE], settings({ factor: 2, host: 14 * GiB, lent: GiB }));
+    expect(lent.memoryLeft(SMALL, present)).toBe((14 - 1 - 6) * GiB);
+    expect(() => lent.admit({ ...GPU_0, memory: 8 * GiB }, present)).toThrow(
+      'hostMemory, 6 GiB are promised, and suspended allocations of other GPUs have 1 GiB.',
+    );
+  });
+
+  test('quotas need host memory if they do not fit on their GPU', () => {
+    const present = [allocation(['GPU-a'], 5 * GiB), allocation(['GPU-b'], 12 * GiB)];
+    expect(of(2, 0).hostNeeded(present)).toBe(0);
+    expect(of(2, 0).hostNeeded([...present, allocation(['GPU-a'], 4 * GiB)])).toBe(9 * GiB);
+    expect(of(1, 0).hostNeeded([...present, allocation(['GPU-a'], 4 * GiB)])).toBe(0);
   });
 
   test('an allocation of several GPUs is refused, because its memory cannot leave', () => {

@@ -46,6 +46,8 @@ export interface AdmissionSettings {
   oversubscription(gpu: GpuRecord): number;
   /** Bytes of host memory for GPU memory. */
   hostMemory(): number;
+  /** The part of it that suspended allocations of GPUs that are not oversubscribed have. */
+  hostLent(): number;
 }
 
 /**
@@ -97,6 +99,14 @@ export class Admission {
     return Math.max(0, gpu.memory - contexts - warm);
   }
 
+  /** Bytes of host memory that oversubscribed GPUs need whose quotas do not fit on them. */
+  hostNeeded(present: readonly AllocationSpecification[]): number {
+    const quotas = (gpu: GpuRecord) => this.#use(gpu, present).quotas;
+    return this.#gpus
+      .filter((gpu) => this.isOversubscribed(gpu) && quotas(gpu) > this.roomOf(gpu, present))
+      .reduce((sum, gpu) => sum + quotas(gpu), 0);
+  }
+
   /**
    * @throws ProxyError WARM_WORKERS_NOT_LEFT if the warm workers do not fit beside the
    * allocations.
@@ -140,7 +150,10 @@ export class Admission {
   #hostLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
     if (!this.isOversubscribed(gpu)) return Number.POSITIVE_INFINITY;
     const beside = this.roomOf(gpu, present) - gpu.contextMemory - this.#use(gpu, present).quotas;
-    return Math.max(beside, this.#settings.hostMemory() - this.#hostPromised(present));
+    return Math.max(
+      beside,
+      this.#settings.hostMemory() - this.#settings.hostLent() - this.#hostPromised(present),
+    );
   }
 
   /** The quotas of all allocations on oversubscribed GPUs. */
@@ -221,6 +234,7 @@ export class Admission {
         left: formatMemorySize(left),
         host: formatMemorySize(this.#settings.hostMemory()),
         promised: formatMemorySize(this.#hostPromised(present)),
+        lent: formatMemorySize(this.#settings.hostLent()),
       });
     throw new ProxyError('MEMORY_NOT_LEFT', {
       gpu: describe(gpu),

@@ -134,6 +134,42 @@ test('the sum of arenas has a limit; unused ones are given up for others', async
   expect(second.state).toBe('out');
 });
 
+test('host memory that is promised to an oversubscribed GPU is not used for others', async () => {
+  const [gpu] = node.gpus as [(typeof node.gpus)[number]];
+  node.leave();
+  await restart({
+    gpus: [gpu, { ...gpu, index: 1, uuid: 'GPU-other', memory: 40 * MiB, contextMemory: 0 }],
+    settings: { hostMemory: HOST_MEMORY, oversubscription: ({ index }) => (index === 1 ? 2 : 1) },
+  });
+  for (let count = 0; count < 2; count++) await node.create({ gpus: ['1'], memory: 25 * MiB });
+  const [first, second] = [
+    await node.create({ gpus: ['0'], memory: QUOTA }),
+    await node.create({ gpus: ['0'], memory: QUOTA }),
+  ];
+  for (const allocation of [first, second]) await connect(allocation);
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.suspend(first);
+  await expect(node.suspend(second)).rejects.toMatchObject({
+    code: 'HOST_MEMORY_PROMISED',
+    message: expect.stringMatching(/needs 10 MiB .* 4 MiB are left, .* 64 MiB .*, 50 MiB are prom/),
+  });
+  expect(second.state).toBe('resident');
+  await expect(node.create({ gpus: ['1'], memory: 5 * MiB })).rejects.toMatchObject({
+    code: 'OVERSUBSCRIPTION_NOT_LEFT',
+  });
+
+  // An arena that is not needed now is given up for another one, and for a new promise.
+  await node.resume(first);
+  await node.suspend(second);
+  await until(() => node.arenas.used === 10 * MiB);
+  await node.resume(second);
+  await node.create({ gpus: ['1'], memory: 12 * MiB });
+  await expect(node.suspend(second)).rejects.toMatchObject({
+    code: 'HOST_MEMORY_PROMISED',
+    message: expect.stringMatching(/needs 10 MiB .* 2 MiB are left, .* 62 MiB are promised/),
+  });
+});
+
 test('a worker that keeps an arena does not get the memory twice', async () => {
   const allocation = await allocate();
   for (const size of [20, 40]) {

@@ -243,7 +243,10 @@ export class Suspension {
     if (arenas.usedBy(this.#id) + needed > most) await drop(this.#options.sessions());
     const lacking = leaving.filter(lacks);
     const sizes = sizesOf(lacking);
-    const files = sizes.length > 0 ? await arenas.make({ id: this.#id, sizes, most }) : [];
+    const again = leaving
+      .filter((one) => !lacks(one))
+      .reduce((sum, { live }) => sum + live.arena.size, 0);
+    const files = await arenas.make({ id: this.#id, sizes, again, most });
     return new Map(lacking.map(({ live }, index) => [live, files[index] as MemoryFile]));
   }
 

@@ -7,6 +7,13 @@ import { HeldFiles } from './held-files.js';
 import { MemoryFile } from './memory-file.js';
 import { type NodeMemory, readNodeMemory } from './node-memory.js';
 
+/** Host memory that allocations on oversubscribed GPUs have been promised, in use or not. */
+export interface PromisedMemory {
+  readonly bytes: number;
+  /** Whether an allocation is one of them. */
+  includes(allocation: string): boolean;
+}
+
 interface ArenasOptions {
   readonly installation: Installation;
   readonly addon: Addon;
@@ -15,6 +22,7 @@ interface ArenasOptions {
   readonly record: string;
   /** Limit on all arenas together, in bytes; undefined: half of the node's memory. */
   limit(): number | undefined;
+  promised(): PromisedMemory;
   /** For tests. */
   readonly nodeMemory?: (() => NodeMemory) | undefined;
 }
@@ -35,8 +43,18 @@ interface ArenasWanted {
   readonly id: string;
   /** One for each session, in bytes. */
   readonly sizes: readonly number[];
+  /** Bytes of arenas that are used again. */
+  readonly again: number;
   /** Limit on all arenas of the allocation, in bytes. */
   readonly most: number;
+}
+
+interface Refusal {
+  readonly error: ProxyError;
+  /** Bytes. */
+  readonly missing: number;
+  /** Whether an unused arena of the allocation would help. */
+  helps(allocation: string): boolean;
 }
 
 /** This part of the node's memory stays available. Unused arenas are given up for it. */
@@ -80,12 +98,16 @@ export class Arenas {
   /**
    * Makes an arena of each size, or none. If there is no room, arenas that are not needed are given
    * up first, the largest first.
-   * @throws ProxyError ARENAS_KEPT, HOST_MEMORY_NOT_LEFT, HOST_MEMORY_LOW, ARENA_NOT_MADE
+   * @throws ProxyError ARENAS_KEPT, HOST_MEMORY_PROMISED, HOST_MEMORY_NOT_LEFT, HOST_MEMORY_LOW,
+   * ARENA_NOT_MADE
    */
   async make(wanted: ArenasWanted): Promise<MemoryFile[]> {
     const { id, sizes } = wanted;
     const total = sum(sizes);
-    await this.#makeRoom(wanted);
+    const asked = new Set<ArenaHolder>();
+    for (let no = this.#whyNot(wanted); no; no = this.#whyNot(wanted))
+      await this.#makeRoom(no, asked);
+    // Counted in the same turn as it was checked.
     const made = await Promise.allSettled(sizes.map((size) => this.#makeOne(id, size)));
     const files = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     const failed = made.find((one) => one.status === 'rejected');
@@ -93,6 +115,13 @@ export class Arenas {
     for (const file of files) file.close();
     const reason = systemReason(failed.reason);
     throw new ProxyError('ARENA_NOT_MADE', { id, size: formatMemorySize(total), reason });
+  }
+
+  /** Bytes that allocations without a promise have, beside unused arenas. */
+  get lent(): number {
+    const promised = this.#options.promised();
+    const unused = [...this.#holders].filter(({ allocation }) => !promised.includes(allocation));
+    return this.#without(promised) - sum(unused.map(({ unusedArena }) => unusedArena));
   }
 
   add(holder: ArenaHolder): void {
@@ -143,19 +172,20 @@ export class Arenas {
     }
   }
 
-  async #makeRoom(wanted: ArenasWanted): Promise<void> {
-    const asked = new Set<ArenaHolder>();
-    for (;;) {
-      this.#checkOwn(wanted);
-      const refusal = this.#whyNoRoom(wanted.id, sum(wanted.sizes));
-      if (!refusal) return;
-      const chosen = this.#chooseUnused(refusal.missing, asked);
-      const unused = sum(chosen.map(({ unusedArena }) => unusedArena));
-      // Do not take the arenas of others for nothing.
-      if (unused < refusal.missing) throw refusal.error;
-      for (const holder of chosen) asked.add(holder);
-      await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
-    }
+  /** @throws the error of the refusal, without taking the arenas of others for nothing */
+  async #makeRoom({ error, missing, helps }: Refusal, asked: Set<ArenaHolder>): Promise<void> {
+    const chosen = this.#chooseUnused(
+      missing,
+      (holder) => helps(holder.allocation) && !asked.has(holder),
+    );
+    if (sum(chosen.map(({ unusedArena }) => unusedArena)) < missing) throw error;
+    for (const holder of chosen) asked.add(holder);
+    await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
+  }
+
+  #whyNot(wanted: ArenasWanted): Refusal | undefined {
+    this.#checkOwn(wanted);
+    return this.#whyPromised(wanted) ?? this.#whyNoRoom(wanted);
   }
 
   /** A worker may keep arenas that it was told to give up. */
@@ -176,7 +206,32 @@ export class Arenas {
     await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
   }
 
-  #whyNoRoom(id: string, bytes: number): { error: ProxyError; missing: number } | undefined {
+  /** Bytes of allocations without a promise. */
+  #without(promised: PromisedMemory): number {
+    return this.#held.bytes((allocation) => !promised.includes(allocation));
+  }
+
+  /** Other allocations have what is not promised. */
+  #whyPromised({ id, sizes, again }: ArenasWanted): Refusal | undefined {
+    const promised = this.#options.promised();
+    if (promised.bytes === 0 || promised.includes(id)) return undefined;
+    const bytes = sum(sizes) + again;
+    const left = this.limit - promised.bytes - this.#without(promised) + again;
+    if (bytes <= left) return undefined;
+    const error = new ProxyError('HOST_MEMORY_PROMISED', {
+      id,
+      needed: formatMemorySize(bytes),
+      left: formatMemorySize(Math.max(0, left)),
+      limit: formatMemorySize(this.limit),
+      promised: formatMemorySize(promised.bytes),
+    });
+    return { error, missing: bytes - left, helps: (allocation) => !promised.includes(allocation) };
+  }
+
+  #whyNoRoom({ id, sizes }: ArenasWanted): Refusal | undefined {
+    if (sizes.length === 0) return undefined;
+    const bytes = sum(sizes);
+    const helps = () => true;
     const { limit } = this;
     const { total, available } = this.#memory;
     const needed = formatMemorySize(bytes);
@@ -184,20 +239,20 @@ export class Arenas {
     if (over > 0) {
       const left = formatMemorySize(Math.max(0, limit - this.used));
       const values = { id, needed, left, limit: formatMemorySize(limit) };
-      return { missing: over, error: new ProxyError('HOST_MEMORY_NOT_LEFT', values) };
+      return { helps, missing: over, error: new ProxyError('HOST_MEMORY_NOT_LEFT', values) };
     }
     const reserve = Math.floor(total * RESERVE);
     const lacking = this.#pending + bytes + reserve - available;
     if (lacking <= 0) return undefined;
     const left = formatMemorySize(Math.max(0, available - this.#pending));
     const values = { id, needed, left, reserve: formatMemorySize(reserve) };
-    return { missing: lacking, error: new ProxyError('HOST_MEMORY_LOW', values) };
+    return { helps, missing: lacking, error: new ProxyError('HOST_MEMORY_LOW', values) };
   }
 
   /** The largest unused arenas that have `bytes` together, or all. */
-  #chooseUnused(bytes: number, asked: ReadonlySet<ArenaHolder> = new Set()): ArenaHolder[] {
+  #chooseUnused(bytes: number, may: (holder: ArenaHolder) => boolean = () => true): ArenaHolder[] {
     const unused = [...this.#holders]
-      .filter((holder) => holder.unusedArena > 0 && !asked.has(holder))
+      .filter((holder) => holder.unusedArena > 0 && may(holder))
       .sort((one, other) => other.unusedArena - one.unusedArena);
     const chosen: ArenaHolder[] = [];
     for (let missing = bytes; missing > 0 && chosen.length < unused.length; ) {

@@ -71,6 +71,11 @@ export class SessionArena implements ArenaHolder {
     return this.#record.handle !== undefined;
   }
 
+  /** Bytes of the arena that the worker has. */
+  get size(): number {
+    return this.#record.size;
+  }
+
   get unusedArena(): number {
     return this.#record.out === 0 && this.#options.idle() ? this.#record.size : 0;
   }

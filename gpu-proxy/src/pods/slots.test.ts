@@ -65,7 +65,11 @@ test.each(FACTORS.flatMap((factor) => [1, 3, 7, 10, 16].map((slots) => [factor, 
   (factor, slots) => {
     const given = settings(slots, 2, undefined, factor);
     const { count, memory, most = 0 } = slotsOf(GPU, given);
-    const admission = new Admission([GPU], { ...given, hostMemory: () => count * memory });
+    const admission = new Admission([GPU], {
+      ...given,
+      hostLent: () => 0,
+      hostMemory: () => count * memory,
+    });
     const present = (parts: readonly number[]) =>
       parts.map((part) => ({
         ...SPECIFICATION,

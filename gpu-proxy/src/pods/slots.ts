@@ -79,6 +79,14 @@ function ownSlots(gpu: GpuRecord, settings: SlotSettings): GpuSlots {
   return { count: Math.min(MOST_SLOTS, fitting), memory: slotMemory };
 }
 
+/** Bytes of host memory for the memory of all slots of oversubscribed GPUs. */
+export function hostMemoryOfSlots(gpus: readonly GpuRecord[], settings: SlotSettings): number {
+  return gpus
+    .filter((gpu) => isOversubscribed(gpu, settings.oversubscription(gpu)))
+    .map((gpu) => slotsOf(gpu, settings))
+    .reduce((sum, { count, memory }) => sum + count * memory, 0);
+}
+
 /**
  * Slots are promised to pods, so there must be host memory for the memory of all of them.
  * @throws ProxyError OVERSUBSCRIPTION_HOST
@@ -88,10 +96,7 @@ export function checkHostMemory(
   settings: SlotSettings,
   hostMemory: number,
 ): void {
-  const needed = gpus
-    .filter((gpu) => isOversubscribed(gpu, settings.oversubscription(gpu)))
-    .map((gpu) => slotsOf(gpu, settings))
-    .reduce((sum, { count, memory }) => sum + count * memory, 0);
+  const needed = hostMemoryOfSlots(gpus, settings);
   if (needed <= hostMemory) return;
   throw new ProxyError('OVERSUBSCRIPTION_HOST', {
     needed: formatMemorySize(needed),
