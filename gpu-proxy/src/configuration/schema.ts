@@ -117,7 +117,7 @@ export const NODE_OPTIONS = {
   slotMemory: option(memorySize, {
     help:
       'GPU memory of a slot on every GPU: a GPU has as many slots as fit, each with one context, ' +
-      'at most 100; then slotsPerGpu is not used',
+      'at most 100, without those of oversubscription; then slotsPerGpu is not used',
     otherwise: 'slotsPerGpu equal parts of each GPU',
   }),
   kubernetes: {

@@ -51,6 +51,13 @@ test.each([
     { count: 30, memory: Math.floor(6.95 * GiB), most: 10 },
   ],
   ['more slots of a fixed size', 1.25, 0, 2 * GiB, { count: 40, memory: 2 * GiB, most: 32 }],
+  [
+    'more than 100 slots if it has 100 by itself',
+    1.25,
+    0,
+    0.3 * GiB,
+    { count: 125, memory: 0.3 * GiB, most: 100 },
+  ],
   ['beside warm workers', 1.5, 10, undefined, { count: 15, memory: 7 * GiB, most: 10 }],
 ])('an oversubscribed GPU has %s', (_, factor, warm, size, expected) => {
   expect(slotsOf(GPU, settings(10, warm, size, factor))).toEqual(expected);

@@ -7,7 +7,10 @@ import { contextsAside, isOversubscribed } from '../allocations/admission.js';
 /** Bytes. With less, not even the kernels of a small model load. */
 const LEAST_SLOT_MEMORY = 64 * 2 ** 20;
 
-/** Limit on slots of a GPU: the kubelet gets the list of all slots in one message. */
+/**
+ * Limit on slots of a GPU that is not oversubscribed: the kubelet gets the list of all slots in one
+ * message. Four times as many of 16 GPUs are a tenth of what it accepts.
+ */
 const MOST_SLOTS = 100;
 
 export interface SlotSize {
@@ -38,8 +41,7 @@ export interface GpuSlots {
 export function slotsOf(gpu: GpuRecord, settings: SlotSettings): GpuSlots {
   const own = ownSlots(gpu, settings);
   if (!isOversubscribed(gpu, settings.oversubscription(gpu))) return own;
-  const more = Math.floor(own.count * settings.oversubscription(gpu));
-  const count = Math.min(MOST_SLOTS, Math.max(own.count, more));
+  const count = Math.floor(own.count * settings.oversubscription(gpu));
   const contexts = (count - own.count + 1) * gpu.contextMemory;
   const part = Math.floor((leftBeside(gpu, settings) - contexts) / own.count);
   const memory = settings.slotMemory ?? Math.max(0, Math.min(own.memory, part));
