@@ -1,10 +1,4 @@
-import type {
-  AllocationSpecification,
-  GpuRecord,
-  Limits,
-  Owner,
-  Suspender,
-} from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
 import type { RequestedSpecification } from '@nvidia-virtual/node-state/specification';
 import type { UidRange } from '@nvidia-virtual/service/configuration/kinds';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
@@ -76,12 +70,9 @@ export interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   /** The memory of an allocation left the GPU, or came back. */
-  moved: [
-    how: 'leaving' | 'entering',
-    by: Suspender,
-    seconds: number,
-    allocation: AllocationSpecification,
-  ];
+  moved: [how: 'leaving' | 'entering', seconds: number];
+  /** A user suspended an allocation, or no user suspends it any more. */
+  suspensionChanged: [allocation: AllocationSpecification];
   arbiterRestarted: [];
   mpsRestarted: [];
   /** Its sessions were killed, because the driver reports memory use above the quota. */

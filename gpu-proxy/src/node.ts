@@ -117,6 +117,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       changed: () => this.emit('changed'),
       removed: (id) => this.#processes.allocationRemoved(id),
       moved: (...move) => this.emit('moved', ...move),
+      suspensionChanged: (specification) => this.emit('suspensionChanged', specification),
       unbound: (id, socket) => this.emit('unbound', id, socket),
     });
     this.#oversubscription = this.#oversubscribe(logger);

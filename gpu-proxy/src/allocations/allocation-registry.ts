@@ -20,12 +20,9 @@ interface RegistryOptions {
   changed(): void;
   removed(id: string): void;
   /** The memory of an allocation left the GPU, or came back. */
-  moved(
-    how: 'leaving' | 'entering',
-    by: Suspender,
-    seconds: number,
-    allocation: AllocationSpecification,
-  ): void;
+  moved(how: 'leaving' | 'entering', seconds: number): void;
+  /** A user suspended an allocation, or no user suspends it any more. */
+  suspensionChanged(allocation: AllocationSpecification): void;
   /** An allocation became a grant again. */
   unbound(id: string, socket: ClientSocket): void;
 }
@@ -208,10 +205,13 @@ export class AllocationRegistry {
     move: () => Promise<boolean>,
   ): Promise<void> {
     const begun = performance.now();
+    const { suspended } = allocation;
     const moving = move();
     this.#options.changed();
     const { outBytes: before } = allocation;
     const moved = await moving.finally(() => this.#options.changed());
+    if (allocation.suspended !== suspended)
+      this.#options.suspensionChanged(allocation.specification);
     if (!moved) return;
     const seconds = (performance.now() - begun) / 1000;
     const { sessionCount: sessions, outBytes } = allocation;
@@ -219,7 +219,7 @@ export class AllocationRegistry {
       { ...named(allocation), sessions, bytes: Math.max(before, outBytes), seconds },
       messageOf(how, by),
     );
-    this.#options.moved(how, by, seconds, allocation.specification);
+    this.#options.moved(how, seconds);
   }
 
   #leaveAlone(id: string, error: Error): void {

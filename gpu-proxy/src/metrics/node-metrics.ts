@@ -34,7 +34,7 @@ export function metricsOf(node: GpuNode, connections: NodeMetricsOptions): Metri
   };
   const metrics = new Metrics(node.name, source);
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));
-  node.on('moved', (how, _by, seconds) => metrics.events.moved(how, seconds));
+  node.on('moved', (how, seconds) => metrics.events.moved(how, seconds));
   node.on('arbiterRestarted', () => metrics.events.arbiterRestarted());
   node.on('mpsRestarted', () => metrics.events.mpsRestarted());
   node.on('beyondQuota', () => metrics.events.beyondQuota());

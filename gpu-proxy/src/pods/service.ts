@@ -63,9 +63,7 @@ export class KubernetesNode {
   /** Reports errors of the node to pods. Called before takeover, so earlier errors are included. */
   observe(node: GpuNode): void {
     node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
-    node.on('moved', (_how, by, _seconds, allocation) => {
-      if (by !== 'policy') this.#noteMove(allocation);
-    });
+    node.on('suspensionChanged', (allocation) => this.#noteSuspension(allocation));
     node.on('xid', (report) => this.#noteXid(report));
   }
 
@@ -127,7 +125,7 @@ export class KubernetesNode {
     }
   }
 
-  #noteMove({ owner, suspendedBy }: AllocationSpecification): void {
+  #noteSuspension({ owner, suspendedBy }: AllocationSpecification): void {
     if (owner) this.events.note(targetOfOwner(owner), ...suspensionEvent(owner, suspendedBy));
   }
 

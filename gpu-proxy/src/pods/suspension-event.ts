@@ -7,8 +7,9 @@ export function suspensionEvent(
   { namespace, pod, container }: Owner,
   by: readonly Suspender[] = [],
 ): [reason: EventReason, sentence: string] {
-  if (by.every((one) => one === 'policy'))
-    return ['GpuResumed', `Container ${container} has its GPU again.`];
+  if (by.includes('policy') && by.length === 1)
+    return ['GpuResumed', `Container ${container} has its GPU again as soon as its turn comes.`];
+  if (by.length === 0) return ['GpuResumed', `Container ${container} has its GPU again.`];
   const who = by.includes('pod')
     ? `${ANNOTATION.suspended}. \`kubectl gpu-usage resume ${pod} -n ${namespace}\` removes it`
     : 'an administrator of the node, who can resume it';

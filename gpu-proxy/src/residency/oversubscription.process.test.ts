@@ -29,13 +29,13 @@ must("cuMemcpyHtoD_v2", a, content, ctypes.c_size_t(size))
 back = ctypes.create_string_buffer(size)
 say("ready")
 rounds = 0
-while not select.select([sys.stdin], [], [], 0)[0]:
+while rounds == 0 or not select.select([sys.stdin], [], [], 0)[0]:
     must("cuMemcpyDtoD_v2", b, a, ctypes.c_size_t(size))
     must("cuMemcpyDtoH_v2", back, b, ctypes.c_size_t(size))
     if back.raw != content: sys.exit("wrong bytes")
     must("cuMemsetD8_v2", b, ctypes.c_ubyte(0), ctypes.c_size_t(size))
     rounds += 1
-say("right", rounds > 0)
+say("right")
 `;
 
 let directory: string;
@@ -70,6 +70,13 @@ async function run(allocation: Allocation, body: string): Promise<RunningProgram
   return program;
 }
 
+/** Ends programs that check their bytes, which were right. */
+async function endAll(checking: readonly RunningProgram[]): Promise<void> {
+  for (const program of checking) program.tell('end');
+  for (const program of checking)
+    expect([await program.line(), await program.line()]).toEqual(['ready', 'right']);
+}
+
 const times = (message: string, allocation: Allocation) =>
   log.filter(({ msg, allocation: id }) => msg === message && id === allocation.id).length;
 
@@ -79,9 +86,7 @@ test('tenants of more memory than the GPU has take turns, and every byte is righ
   );
   const checking = await Promise.all(allocations.map((one) => run(one, CHECKING)));
   await until(() => allocations.every((one) => times(EVICTED, one) >= 2));
-  for (const program of checking) program.tell('end');
-  for (const program of checking)
-    expect([await program.line(), await program.line()]).toEqual(['ready', 'right True']);
+  await endAll(checking);
 });
 
 test('a command takes an allocation from the turns, and the next gpu-proxy goes on', async () => {
@@ -105,9 +110,25 @@ test('a command takes an allocation from the turns, and the next gpu-proxy goes 
   node.leave();
   await start({ settings: { hostMemory: 4 * QUOTA } });
   await until(() => node.find(a.id).state === 'resident');
-  for (const program of [first, second]) program.tell('end');
-  for (const program of [first, second])
-    expect([await program.line(), await program.line()]).toEqual(['ready', 'right True']);
+  await endAll([first, second]);
+});
+
+test('users suspend and resume what is out, and are told; turns are no such news', async () => {
+  const [a, b] = [await node.create({ memory: QUOTA }), await node.create({ memory: QUOTA })];
+  const told: [id: string, by: readonly string[] | undefined][] = [];
+  node.on('suspensionChanged', ({ id, suspendedBy }) => told.push([id, suspendedBy]));
+  const programs = [await run(a, CHECKING), await run(b, CHECKING)];
+  await until(() => times(EVICTED, a) > 0 && times(EVICTED, b) > 0);
+  expect(told).toEqual([]);
+  await until(() => a.state === 'out' && a.evicted);
+  await node.suspend(a, 'pod');
+  await node.resume(a, 'pod');
+  expect(told).toEqual([
+    [a.id, ['policy', 'pod']],
+    [a.id, ['policy']],
+  ]);
+  await until(() => a.state === 'resident');
+  await endAll(programs);
 });
 
 test('a program waits with a reason if no other memory can leave', async () => {

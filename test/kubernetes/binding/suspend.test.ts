@@ -229,3 +229,24 @@ test('a suspended pod that is deleted leaves nothing', async () => {
   scene.kubelet.take('six', 'main');
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
+
+const OVERSUBSCRIBED = ['--oversubscription', '2', '--host-memory', '17GiB'];
+
+test('on an oversubscribed GPU, only suspensions by users are events', async () => {
+  await scene.serve({}, ...OVERSUBSCRIBED);
+  const { pod, socket, id } = await scene.started('turns', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(id);
+  await annotate(pod, undefined);
+  await untilSuspended(id, false);
+  await eventually(async () =>
+    expect(await reasons('turns')).toEqual(['GpuResumed', 'GpuSuspended']),
+  );
+  expect(await scene.events('turns')).toContainEqual([
+    'GpuResumed',
+    'Container main has its GPU again as soon as its turn comes.',
+  ]);
+  expect(await program.finish()).toContain('then 0\n');
+});
