@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
@@ -129,6 +130,39 @@ test('users suspend and resume what is out, and are told; turns are no such news
   ]);
   await until(() => a.state === 'resident');
   await endAll(programs);
+});
+
+test('what is deleted while it is out leaves nothing, and others have its room', async () => {
+  const [gpu] = node.gpus as [(typeof node.gpus)[number]];
+  const [a, b] = [await node.create({ memory: QUOTA }), await node.create({ memory: QUOTA })];
+  const programs = new Map([
+    [a, await run(a, CHECKING)],
+    [b, await run(b, CHECKING)],
+  ]);
+  const out = await until(() => [a, b].find((one) => one.evicted && one.outBytes > 0));
+  const other = out === a ? b : a;
+  const before = node.left(gpu).memory;
+  await node.release(out);
+  await until(() => node.arenas.usedBy(out.id) === 0);
+  expect(existsSync(out.directory)).toBe(false);
+  expect(node.snapshot().allocations.map(({ specification: { id } }) => id)).toEqual([other.id]);
+  expect(node.left(gpu).memory).toBeGreaterThan(before);
+  const next = await node.create({ memory: QUOTA });
+  await until(() => other.state === 'resident' && !other.evicted);
+  await endAll([programs.get(other) as RunningProgram]);
+  await endAll([await run(next, CHECKING)]);
+});
+
+test('what is drained while it is out comes back in its turn, and goes with its end', async () => {
+  const [a, b] = [await node.create({ memory: QUOTA }), await node.create({ memory: QUOTA })];
+  const programs = [await run(a, CHECKING), await run(b, CHECKING)];
+  const out = await until(() => [a, b].find((one) => one.evicted && one.outBytes > 0));
+  node.drain(out);
+  expect(await (await run(out, 'say(result("cuInit", 0))')).line()).not.toBe('0');
+  await endAll(programs);
+  await until(() => !node.allocations.includes(out));
+  expect(existsSync(out.directory)).toBe(false);
+  await until(() => node.arenas.usedBy(out.id) === 0);
 });
 
 test('a program waits with a reason if no other memory can leave', async () => {

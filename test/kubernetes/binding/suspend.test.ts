@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
@@ -41,6 +43,11 @@ async function untilSuspended(id: string, suspended = true): Promise<void> {
   await eventually(async () =>
     expect((await scene.allocations()).find((one) => one.id === id)).toMatchObject({ suspended }),
   );
+}
+
+/** The arenas that count. */
+function heldFiles(): unknown {
+  return JSON.parse(readFileSync(path.join(scene.state, 'arenas.json'), 'utf8'));
 }
 
 async function reasons(pod: string): Promise<string[]> {
@@ -249,4 +256,22 @@ test('on an oversubscribed GPU, only suspensions by users are events', async () 
     'Container main has its GPU again as soon as its turn comes.',
   ]);
   expect(await program.finish()).toContain('then 0\n');
+});
+
+test('a pod that is deleted while its memory is out for others leaves nothing', async () => {
+  await scene.serve({}, ...OVERSUBSCRIBED);
+  const { pod, socket, id } = await scene.started('away', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(id);
+  // No program asks for its memory now, so it stays out.
+  await annotate(pod, undefined);
+  await untilSuspended(id, false);
+  expect(await scene.allocations()).toMatchObject([{ state: 'MEMORY_STATE_OUT' }]);
+  program.process.kill('SIGKILL');
+  await scene.deletePod('away');
+  scene.kubelet.take('away', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+  await eventually(() => expect(heldFiles()).toEqual([]));
 });
