@@ -107,9 +107,7 @@ test('another process has the memory that left, and it comes back after that one
   program.ask();
   await expect(node.resume(allocation)).rejects.toMatchObject({
     code: 'MEMORY_NOT_BACK',
-    message: expect.stringMatching(
-      /cannot return to the GPU: the GPU has no room for the 15. MiB /,
-    ),
+    message: expect.stringMatching(/cannot return to the GPU: the GPU has no room for 15. MiB /),
   });
   expect(allocation.state).toBe('out');
   other.kill();

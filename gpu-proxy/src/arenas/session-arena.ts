@@ -20,11 +20,11 @@ interface ArenaRecord {
   readonly size: number;
   /** GPU memory in it. */
   readonly out: number;
-  /** The latest arena that the worker was given. Written before it is handed over. */
-  readonly handle?: string | undefined;
+  /** The files of the arena. Written before the worker gets one. */
+  readonly handles: readonly string[];
 }
 
-const NOTHING: ArenaRecord = { size: 0, out: 0 };
+const NOTHING: ArenaRecord = { size: 0, out: 0, handles: [] };
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 /** Arenas have whole pieces of this size. */
@@ -68,7 +68,7 @@ export class SessionArena implements ArenaHolder {
 
   /** Whether its memory may be out. */
   get mayBeOut(): boolean {
-    return this.#record.handle !== undefined;
+    return this.#record.handles.length > 0;
   }
 
   /** Bytes of the arena that the worker has. */
@@ -86,19 +86,19 @@ export class SessionArena implements ArenaHolder {
   }
 
   /**
-   * Moves the GPU memory of a suspended session out.
-   * @param file a new arena, which is closed; undefined: it has one that is large enough
+   * Moves GPU memory of a suspended session out: pieces of at least `bytes`, or all that can leave.
+   * @param file is added to the arena, and closed; undefined: the arena is large enough
    */
   async leave(
     bytes: number,
     file: MemoryFile | undefined,
     timeoutMs: number,
   ): Promise<WorkerAnswer> {
+    const { size, handles } = this.#record;
     try {
-      if (file) this.#save({ ...this.#record, size: 0, handle: file.handle });
-      const answer = await this.#options.send('leave', timeoutMs, file?.fd);
-      const size = file?.size ?? this.#record.size;
-      if (answer.kind === 'done') this.#save({ ...this.#record, size, out: bytes });
+      if (file) this.#save({ ...this.#record, size: 0, handles: [...handles, file.handle] });
+      const answer = await this.#options.send(`leave ${bytes}`, timeoutMs, file?.fd);
+      if (answer.kind === 'done') this.#noteOut(answer.bytes, size + (file?.size ?? 0));
       return answer;
     } finally {
       file?.close();
@@ -115,12 +115,13 @@ export class SessionArena implements ArenaHolder {
    * while one of its calls does not end.
    */
   async dropArena(): Promise<void> {
-    const { size, out, handle = '' } = this.#record;
+    const { size, out, handles } = this.#record;
     if (size === 0 || out > 0) return;
     this.#save({ ...this.#record, size: 0 });
     const { kind } = await this.#options.send('drop', moveMs(size));
     if (kind === 'refused') return this.#save({ ...this.#record, size });
-    await within(FREED_MS, this.#options.arenas.whenFreed(handle));
+    const freed = handles.map((handle) => this.#options.arenas.whenFreed(handle));
+    await within(FREED_MS, Promise.all(freed));
   }
 
   /** The session has ended. */
@@ -133,6 +134,11 @@ export class SessionArena implements ArenaHolder {
   detach(): void {
     this.#options.arenas.remove(this);
     this.#detached = true;
+  }
+
+  /** The worker is not trusted. */
+  #noteOut(out: number, size: number): void {
+    this.#save({ ...this.#record, size, out: Math.min(out, size) });
   }
 
   #save(record: ArenaRecord): void {

@@ -31,31 +31,34 @@ while "waits" in answers(): time.sleep(0.01)
 started = {"event": "started", "pid": 1, "program": "x", "gpu": gpu, "driverVersion": 1}
 os.write(4, (json.dumps(started) + "\\n").encode())
 client, commands = socket.socket(fileno=3), socket.socket(fileno=6)
-arena, kept = None, []
+arenas, kept, out = [], [], 0
 
 def hold():
     os.closerange(3, 7)
     while "passes" in answers(): time.sleep(0.01)
     os._exit(0)
 
-def answer(command, files):
-    global arena
+def answer(command, count, files):
+    global arenas, kept, out
     told = answers()
     sizes = [f"{os.fstat(file).st_size}/{os.fstat(file).st_blocks * 512}" for file in files]
     with open(os.path.join(place, "commands"), "a") as log:
         print(number, command, *sizes, file=log)
     line = told.get(command, "done")
-    if command == "leave" and files:
-        size = os.fstat(files[0]).st_size
-        if "keep" in told: kept.append(arena)
-        elif arena: arena.close()
-        arena = mmap.mmap(files[0], size)
-        arena[0:4] = b"left"
+    for file in files:
+        arenas.append(mmap.mmap(file, os.fstat(file).st_size))
+        arenas[-1][0:4] = b"left"
         if "passes" in told and os.fork() == 0: hold()
-    if command == "drop" and arena and line == "done":
-        if "keep" in told: kept.append(arena)
-        else: arena.close()
-        arena = None
+    if line == "done":
+        lacking = out + count - sum(map(len, arenas))
+        if command == "leave" and lacking > 0: return f"lacks {lacking}"
+        out = {"leave": out + count, "enter": max(0, out - count), "resume": 0}.get(command, out)
+        if command in ["leave", "enter"]: line = f"done {out}"
+    if command == "drop" and line == "done":
+        if "keep" in told: kept += arenas
+        for arena in arenas:
+            if "keep" not in told: arena.close()
+        arenas = []
     return line
 
 while True:
@@ -64,16 +67,17 @@ while True:
     if commands not in ready: continue
     text, control, _, _ = commands.recvmsg(100, socket.CMSG_SPACE(8))
     files = list(array.array("i", b"".join(data for _, _, data in control)))
-    line = answer(text.decode().split()[0], files[1:])
+    command, *count = text.decode().split()
+    line = answer(command, sum(map(int, count)), files[1:])
     if line is None: continue
     if files: os.write(files[0], (line + "\\n").encode())
     for file in files: os.close(file)
 `;
 
-type Command = 'suspend' | 'leave' | 'resume' | 'drop';
+type Command = 'suspend' | 'leave' | 'enter' | 'resume' | 'drop';
 /**
  * Answers by command; by default `done`. Null: it keeps silent. `keep`: it does not free an arena
- * that is dropped or replaced. `passes`: another process has its arenas, as long as it is told so.
+ * that is dropped. `passes`: another process has its arenas, as long as it is told so.
  * `waits`: it does not report that its session has begun.
  */
 type Answers = Partial<Record<Command, string | null>> & {

@@ -41,6 +41,7 @@ function startWorker(...args: string[]): void {
 test.each([
   ['b"done\\n"', { kind: 'done', bytes: 0 }],
   ['b"done 4096\\n"', { kind: 'done', bytes: 4096 }],
+  ['b"lacks 4096\\n"', { kind: 'lacks', bytes: 4096 }],
   ['b"done -1\\n"', { kind: 'done', bytes: 0 }],
   ['b"done 1e300\\n"', { kind: 'done', bytes: 0 }],
   ['b""', { kind: 'ended' }],
@@ -56,7 +57,7 @@ test('a worker gets the file of a command behind the pipe for its answer', async
   startWorker('os.pread(array.array("i", control[0][2])[1], 100, 0)');
   const file = addon.memoryFile(4096);
   writeSync(file, 'done 7\n', 0);
-  const answer = await sendWorkerCommand(addon, socket, 'leave', { file });
+  const answer = await sendWorkerCommand(addon, socket, 'leave 1', { file });
   expect(answer).toEqual({ kind: 'done', bytes: 7 });
   expect(() => ftruncateSync(file, 100)).toThrow('EPERM');
   closeSync(file);

@@ -9,13 +9,18 @@ const PATIENCE_MS = 10_000;
 const MOST_BYTES = 1024;
 
 /** The commands of native/worker/session/control.h. */
-export type WorkerCommand = `suspend ${number}` | 'leave' | 'resume' | 'drop';
+export type WorkerCommand = `${'suspend' | 'leave' | 'enter'} ${number}` | 'resume' | 'drop';
 
 export type WorkerAnswer =
-  /** `bytes` of its GPU memory can leave, after `suspend`. The worker is not trusted. */
+  /**
+   * `bytes` of its GPU memory can leave, after `suspend`; are out, after `leave` and `enter`. The
+   * worker is not trusted.
+   */
   | { readonly kind: 'done'; readonly bytes: number }
   /** It is suspended, but its GPU memory cannot leave; `reason` is printable. */
   | { readonly kind: 'stays'; readonly reason: string }
+  /** `leave` needs `bytes` more in the arena. Nothing has moved. */
+  | { readonly kind: 'lacks'; readonly bytes: number }
   /** It did not execute the command; `reason` is printable. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** Whether it has executed the command is unknown. */
@@ -61,7 +66,8 @@ function parseAnswer(line: string | undefined): WorkerAnswer {
   const reason = sentence.replace(/[^ -~]/g, '?');
   if (word === 'error') return { kind: 'refused', reason };
   if (word === 'stays') return { kind: 'stays', reason };
-  return { kind: 'done', bytes: Number(/^done (\d{1,15})$/.exec(line)?.[1] ?? 0) };
+  const [, kind, bytes = 0] = /^(done|lacks) (\d{1,15})$/.exec(line) ?? [];
+  return { kind: kind === 'lacks' ? 'lacks' : 'done', bytes: Number(bytes) };
 }
 
 /** Sends a command without waiting. A worker that has not begun executes it first. */

@@ -2,15 +2,21 @@
 // the answer. The tenant cannot reach the socket, which lies in the session's directory. gpu-proxy
 // receives nothing from a socket, because descriptors could come with it whose close blocks.
 //
-// | command              | answer: what follows, or `error SENTENCE`                            |
-// | suspend MILLISECONDS | `done BYTES`: it is suspended, and so much of its memory can leave;  |
-// |                      | `stays SENTENCE`: suspended, but its memory cannot leave. Error: it  |
-// |                      | goes on unchanged                                                    |
-// | leave                | `done`: the memory is in the arena. Error: it stays on the GPU       |
-// | resume               | `done`. Error: it stays suspended, and its memory in the arena       |
-// | drop                 | `done`: the arena is given up. Error: it is kept                     |
+// | command              | answer: what follows, or `error SENTENCE`                              |
+// | suspend MILLISECONDS | `done BYTES`: it is suspended, and so much of its memory can leave;    |
+// |                      | `stays SENTENCE`: suspended, but its memory cannot leave. Error: it    |
+// |                      | goes on unchanged                                                      |
+// | leave BYTES          | `done OUT`: pieces of at least BYTES, or all that can, have left, and  |
+// |                      | OUT bytes are in the arena now; `lacks MORE`: nothing has moved, the   |
+// |                      | arena must have so many bytes more. Error: nothing has moved           |
+// | enter BYTES          | `done OUT`: pieces of at most BYTES are back, and OUT bytes are still  |
+// |                      | in the arena. Error: nothing has moved                                 |
+// | resume               | `done`: all memory is back, and it goes on. Error: it stays suspended, |
+// |                      | and nothing has moved                                                  |
+// | drop                 | `done`: the arena is given up. Error: it is kept                       |
 //
-// `leave` comes with an arena as a second descriptor, unless the worker has one that suffices.
+// `leave` may come with a file as a second descriptor, which is added to the arena. The arena is
+// kept for the next time.
 #pragma once
 
 #include <string>
@@ -33,7 +39,8 @@ class Control {
 
  private:
   bool serveNext(int flags);
-  std::string execute(std::string_view command, OwnedFile arena);
+  std::string execute(std::string_view command, OwnedFile file);
+  std::string executeNumber(std::string_view word, std::uint64_t number, OwnedFile file);
 
   const int socket_;
   Session& session_;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <limits>
 #include <utility>
 
 #include "native/worker/session/session.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr useconds_t kPollMicroseconds = 500;
 constexpr std::uint64_t kDropNanoseconds = 1'000'000'000;
+constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
@@ -28,21 +30,22 @@ std::string Suspension::suspend(std::uint64_t timeoutNanoseconds) {
 }
 
 std::string Suspension::whyStays() {
-  if (session_.swap.isOut()) return {};
   if (session_.memory.isShared() || session_.fileExports.offersMemory())
     return "it shares GPU memory with other processes";
   return session_.swap.whyStays();
 }
 
-std::string Suspension::leave(OwnedFile arena) {
+std::string Suspension::leave(std::uint64_t bytes, OwnedFile file) {
   if (!suspended_) return "it is not suspended";
   if (std::string sentence = whyStays(); !sentence.empty()) return sentence;
-  return session_.swap.moveOut(std::move(arena));
+  return session_.swap.moveOut(bytes, std::move(file));
 }
+
+std::string Suspension::enter(std::uint64_t bytes) { return session_.swap.moveIn(bytes); }
 
 std::string Suspension::resume() {
   if (!suspended_) return {};
-  if (std::string sentence = session_.swap.moveIn(); !sentence.empty()) return sentence;
+  if (std::string sentence = session_.swap.moveIn(kAll); !sentence.empty()) return sentence;
   suspended_ = false;
   session_.pendingFrees.goOn();
   session_.readers.proceed();

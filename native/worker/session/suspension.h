@@ -20,10 +20,12 @@ class Suspension {
   std::string suspend(std::uint64_t timeoutNanoseconds);
   /// Why the suspended session has memory that cannot leave. Empty if all of it can, or has left.
   std::string whyStays();
-  /// Moves the memory of the suspended session to the arena (Swap::moveOut).
-  std::string leave(OwnedFile arena);
-  /// Brings its memory back, and lets the session go on. If there is no room for the memory, it
-  /// stays suspended. Does nothing if it is not suspended.
+  /// Moves memory of the suspended session to the arena (Swap::moveOut).
+  std::string leave(std::uint64_t bytes, OwnedFile file);
+  /// Brings memory back to the suspended session (Swap::moveIn), which stays suspended.
+  std::string enter(std::uint64_t bytes);
+  /// Brings all of its memory back, and lets the session go on. If there is no room for the memory,
+  /// it stays suspended. Does nothing if it is not suspended.
   std::string resume();
   /// Gives up the arena, also of a session that goes on: it is stopped meanwhile.
   std::string drop();

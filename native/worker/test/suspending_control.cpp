@@ -1,7 +1,8 @@
 // Makes a worker that suspends its session before each frame, moves its memory to the host and
-// back, and lets it execute one frame. For `--suspended` of test/conformance. It is linked with
-// main.cpp in the place of control.cpp. The file "suspensions" beside it, if there is one, has two
-// words: how often it suspended the session, and how many bytes left.
+// back, whole and in parts by turns, and lets it execute one frame. For `--suspended` of
+// test/conformance. It is linked with main.cpp in the place of control.cpp. The file "suspensions"
+// beside it, if there is one, has two words: how often it suspended the session, and how many bytes
+// were out.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ namespace {
 constexpr std::uint64_t kPatience = 2'000'000, kPass = 1'000'000;
 /// More bytes leave at one of so many suspensions only: each costs a second for a GiB.
 constexpr std::uint64_t kOften = std::uint64_t{16} << 20;
-constexpr unsigned kSeldom = 64;
+constexpr unsigned kSeldom = 63;
 
 using Counts = std::atomic<std::uint64_t>[2];
 
@@ -45,8 +46,35 @@ OwnedFile makeArena(std::uint64_t bytes) {
   return made ? std::move(file) : OwnedFile();
 }
 
+/// Lets the memory leave, whole or in two parts, of which one comes back at once.
+class Leaving {
+ public:
+  Leaving(Session& session, Suspension& suspension) : session_(session), suspension_(suspension) {}
+
+  void whole() { leave(session_.swap.bytes()); }
+  void inParts() {
+    const std::uint64_t part = session_.swap.bytes() / 3;
+    leave(part);
+    leave(part);
+    check(suspension_.enter(part));
+  }
+
+ private:
+  void leave(std::uint64_t bytes) {
+    const std::uint64_t lacking = session_.swap.lacking(bytes);
+    check(suspension_.leave(bytes, lacking > 0 ? makeArena(lacking) : OwnedFile()));
+    if (counts != nullptr) (*counts)[1] += session_.swap.outBytes();
+  }
+  void check(const std::string& sentence) {
+    if (!sentence.empty()) session_.fail("its memory did not move: " + sentence);
+  }
+
+  Session& session_;
+  Suspension& suspension_;
+};
+
 [[noreturn]] void suspendForever(Session& session, Suspension& suspension) {
-  std::uint64_t arena = 0;
+  Leaving leaving(session, suspension);
   for (unsigned round = 0;; ++round) {
     if (!suspension.suspend(kPatience).empty()) {
       usleep(100);
@@ -54,14 +82,12 @@ OwnedFile makeArena(std::uint64_t bytes) {
     }
     const std::uint64_t bytes = suspension.whyStays().empty() ? session.swap.bytes() : 0;
     if (bytes > 0 && (bytes <= kOften || round % kSeldom == 0)) {
-      const std::string sentence = suspension.leave(bytes > arena ? makeArena(bytes) : OwnedFile());
-      if (!sentence.empty()) session.fail("its memory did not leave: " + sentence);
-      arena = std::max(arena, bytes);
+      if (round % 2 == 0)
+        leaving.whole();
+      else
+        leaving.inParts();
     }
-    if (counts != nullptr) {
-      ++(*counts)[0];
-      if (session.swap.isOut()) (*counts)[1] += bytes;
-    }
+    if (counts != nullptr) ++(*counts)[0];
     const std::uint64_t waiting = session.figures.waiting.load();
     const std::string sentence = suspension.resume();
     if (!sentence.empty()) session.fail("its memory did not come back: " + sentence);

@@ -307,7 +307,9 @@ TEST_CASE_FIXTURE(Suspended, "gpu-proxy suspends and resumes a session by its so
   Commands commands(session);
   commands.serve();
   Program program(*this);
+  CHECK(commands.ask("leave 1") == "error it is not suspended\n");
   CHECK(commands.ask("suspend 60000") == "done 0\n");
+  for (const char* text : {"leave 1", "enter 1"}) CHECK(commands.ask(text) == "done 0\n");
   std::atomic<bool> worked{false};
   unit::Waiter thread([&] { worked = program.works(); });
   CHECK(thread.waits());
@@ -320,8 +322,8 @@ TEST_CASE_FIXTURE(Suspended, "gpu-proxy suspends and resumes a session by its so
   }
   CHECK(comesTrue([&] { return commands.ask("suspend 60000") == "done 0\n"; }));
   CHECK(commands.ask("resume") == "done\n");
-  for (const char* text :
-       {"", "move", "suspend", "suspend x", "suspend 1 2", "suspend -1", "suspend 99999999999"})
+  for (const char* text : {"", " ", "move", "leave", "suspend", "suspend x", "suspend 1 2",
+                           "suspend -1", "suspend 99999999999"})
     CHECK(commands.ask(text) ==
           "error its worker is of an older build and does not know the command\n");
   std::signal(SIGPIPE, SIG_IGN);  // as in the worker

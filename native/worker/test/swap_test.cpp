@@ -16,7 +16,7 @@ namespace {
 using worker::OwnedFile;
 using worker::test::kMiB;
 
-constexpr std::uint64_t kLimit = 512 * kMiB, kLong = 60'000'000'000;
+constexpr std::uint64_t kLimit = 512 * kMiB, kLong = 60'000'000'000, kAll = kLimit;
 
 OwnedFile arenaOf(std::uint64_t bytes) {
   return OwnedFile(worker::test::memoryFile({}, bytes, F_SEAL_SHRINK | F_SEAL_GROW));
@@ -101,16 +101,16 @@ TEST_CASE_FIXTURE(Swapping,
   const std::uint64_t before = freeBytes(), used = quota.used();
   CHECK(suspension.suspend(kLong).empty());
   CHECK(session.swap.bytes() == 8 * kMiB);
-  CHECK(suspension.leave(arenaOf(8 * kMiB)).empty());
-  CHECK(session.swap.isOut());
+  CHECK(suspension.leave(kAll, arenaOf(8 * kMiB)).empty());
+  CHECK(session.swap.outBytes() > 0);
   CHECK(session.swap.bytes() == 0);
   CHECK(freeBytes() == before + 8 * kMiB);
   CHECK(quota.used() == used);
-  CHECK(suspension.leave(OwnedFile()).empty());
+  CHECK(suspension.leave(kAll, OwnedFile()).empty());
   CHECK(suspension.suspend(kLong).empty());
   CHECK(suspension.drop() == "its GPU memory is in the arena");
   CHECK(suspension.resume().empty());
-  CHECK_FALSE(session.swap.isOut());
+  CHECK(session.swap.outBytes() == 0);
   CHECK(freeBytes() == before);
   CHECK(has(small, 4096, 1));
   CHECK(has(next, kMiB, 2));
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Swapping, "memory that the program maps itself comes back as i
 
   CHECK(suspension.suspend(kLong).empty());
   CHECK(session.swap.bytes() == 3 * kBytes);
-  CHECK(suspension.leave(arenaOf(3 * kBytes)).empty());
+  CHECK(suspension.leave(kAll, arenaOf(3 * kBytes)).empty());
   CHECK(freeBytes() == before + 3 * kBytes);
   CHECK(suspension.resume().empty());
   CHECK(freeBytes() == before);
@@ -186,7 +186,7 @@ TEST_CASE_FIXTURE(Swapping,
   CHECK(suspension.suspend(kLong).empty());
   const std::uint64_t before = freeBytes();
   CHECK(session.swap.bytes() == 64 * kMiB);
-  CHECK(suspension.leave(arenaOf(64 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, arenaOf(64 * kMiB)).empty());
   CHECK(freeBytes() == before + 64 * kMiB);
   CHECK(suspension.resume().empty());
   CHECK(has(second, 40 * kMiB, 1));
@@ -205,14 +205,14 @@ TEST_CASE_FIXTURE(Swapping, "without room on the GPU, the session stays suspende
   const CUdeviceptr memory = allocate(64 * kMiB), other = mapNew(32 * kMiB);
   fill(memory, 64 * kMiB, 1), fill(other, 32 * kMiB, 2);
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(arenaOf(96 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, arenaOf(96 * kMiB)).empty());
   CUdeviceptr taken = 0;
   CHECK(below.cuMemAlloc_v2(&taken, freeBytes() - 70 * kMiB) == CUDA_SUCCESS);
   const std::uint64_t left = freeBytes();
   for (int i = 0; i < 2; ++i)
-    CHECK(suspension.resume() == "the GPU has no room for the 96 MiB of its memory");
+    CHECK(suspension.resume() == "the GPU has no room for 96 MiB of its memory");
   CHECK(freeBytes() == left);
-  CHECK(session.swap.isOut());
+  CHECK(session.swap.outBytes() > 0);
   CHECK(below.cuMemFree_v2(taken) == CUDA_SUCCESS);
   CHECK(suspension.resume().empty());
   CHECK(has(memory, 64 * kMiB, 1));
@@ -221,25 +221,70 @@ TEST_CASE_FIXTURE(Swapping, "without room on the GPU, the session stays suspende
   free(memory);
 }
 
-TEST_CASE_FIXTURE(Swapping, "an arena is kept, replaced and given up") {
+TEST_CASE_FIXTURE(Swapping, "memory leaves and comes back in whole pieces") {
+  std::vector<CUdeviceptr> each;
+  for (std::uint32_t mib = 2; mib <= 10; mib += 2) {
+    each.push_back(allocate(mib * kMiB));
+    fill(each.back(), mib * kMiB, mib);
+  }
+  const std::uint64_t before = freeBytes();
+  const auto out = [&] {
+    CHECK(freeBytes() == before + session.swap.outBytes());
+    CHECK(session.swap.bytes() == 30 * kMiB - session.swap.outBytes());
+    return session.swap.outBytes() / kMiB;
+  };
+  CHECK(suspension.suspend(kLong).empty());
+  CHECK(session.swap.lacking(1) == 2 * kMiB);
+  CHECK(session.swap.lacking(14 * kMiB) == 14 * kMiB);
+  CHECK(suspension.leave(14 * kMiB, arenaOf(14 * kMiB)).empty());
+  CHECK(out() == 14);
+  CHECK(suspension.leave(0, OwnedFile()).empty());
+  CHECK(session.swap.lacking(7 * kMiB) == 8 * kMiB);
+  CHECK(suspension.leave(7 * kMiB, OwnedFile()) == "its arena is smaller than 22 MiB");
+  CHECK(suspension.leave(7 * kMiB, arenaOf(3 * kMiB)) == "its arena is smaller than 22 MiB");
+  CHECK(out() == 14);
+  CHECK(session.swap.lacking(7 * kMiB) == 5 * kMiB);
+  CHECK(suspension.leave(7 * kMiB, arenaOf(13 * kMiB)).empty());
+  CHECK(out() == 22);
+  CHECK(suspension.leave(kAll, OwnedFile()).empty());
+  CHECK(out() == 30);
+  CHECK(suspension.enter(kMiB).empty());
+  CHECK(out() == 30);
+  CHECK(suspension.enter(17 * kMiB).empty());
+  CHECK(out() == 14);
+  CHECK(session.swap.lacking(kAll) == 0);
+  CHECK(suspension.leave(3 * kMiB, OwnedFile()).empty());
+  CHECK(out() == 22);
+  CHECK(suspension.drop() == "its GPU memory is in the arena");
+  CHECK(suspension.resume().empty());
+  CHECK(freeBytes() == before);
+  for (std::uint32_t i = 0; i < each.size(); ++i) {
+    const std::uint32_t mib = 2 * i + 2;
+    CHECK(has(each[i], mib * kMiB, mib));
+    free(each[i]);
+  }
+}
+
+TEST_CASE_FIXTURE(Swapping, "an arena is kept, extended and given up") {
   const CUdeviceptr memory = allocate(4 * kMiB);
   fill(memory, 4 * kMiB, 1);
-  CHECK(suspension.leave(arenaOf(kMiB)) == "it is not suspended");
+  CHECK(suspension.leave(kAll, arenaOf(kMiB)) == "it is not suspended");
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(OwnedFile()) == "its arena is smaller than its memory of 4 MiB");
-  CHECK(suspension.leave(arenaOf(2 * kMiB)) == "its arena is smaller than its memory of 4 MiB");
+  CHECK(suspension.leave(kAll, OwnedFile()) == "its arena is smaller than 4 MiB");
+  CHECK(suspension.leave(kAll, arenaOf(2 * kMiB)) == "its arena is smaller than 4 MiB");
+  CHECK(suspension.drop().empty());
   const OwnedFile unsealed(worker::test::memoryFile({}, 4 * kMiB, 0));
-  CHECK(suspension.leave(OwnedFile(dup(unsealed.get()))) == "its arena cannot be mapped");
-  CHECK(suspension.leave(arenaOf(4 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, OwnedFile(dup(unsealed.get()))) == "its arena cannot be mapped");
+  CHECK(suspension.leave(kAll, arenaOf(4 * kMiB)).empty());
   CHECK(suspension.resume().empty());
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(OwnedFile()).empty());
+  CHECK(suspension.leave(kAll, OwnedFile()).empty());
   CHECK(suspension.resume().empty());
   CHECK(suspension.drop().empty());
   CHECK(suspension.drop().empty());
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(OwnedFile()) == "its arena is smaller than its memory of 4 MiB");
-  CHECK(suspension.leave(arenaOf(8 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, OwnedFile()) == "its arena is smaller than 4 MiB");
+  CHECK(suspension.leave(kAll, arenaOf(8 * kMiB)).empty());
   CHECK(suspension.resume().empty());
   CHECK(has(memory, 4 * kMiB, 1));
   free(memory);
@@ -249,7 +294,7 @@ TEST_CASE_FIXTURE(Swapping, "an arena outlives the context that it was registere
   const auto made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
   const CUdeviceptr memory = allocate(2 * kMiB);
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(arenaOf(4 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, arenaOf(4 * kMiB)).empty());
   CHECK(suspension.resume().empty());
   free(memory);
   for (const std::uint64_t ended : {made.handle, context})
@@ -261,13 +306,13 @@ TEST_CASE_FIXTURE(Swapping, "an arena outlives the context that it was registere
   CHECK(driver.cuMemRelease(handle) == CUDA_SUCCESS);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(session.swap.bytes() == 0);
-  CHECK(suspension.leave(OwnedFile()).empty());
+  CHECK(suspension.leave(kAll, OwnedFile()).empty());
   CHECK(suspension.resume().empty());
   context = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
   const CUdeviceptr later = allocate(4 * kMiB);
   fill(later, 4 * kMiB, 1);
   CHECK(suspension.suspend(kLong).empty());
-  CHECK(suspension.leave(OwnedFile()).empty());
+  CHECK(suspension.leave(kAll, OwnedFile()).empty());
   CHECK(suspension.resume().empty());
   CHECK(has(later, 4 * kMiB, 1));
   free(later);
@@ -281,7 +326,7 @@ TEST_CASE_FIXTURE(Swapping, "memory that other processes may have cannot leave")
   const OwnedFile exported(file);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(suspension.whyStays() == "it shares GPU memory with other processes");
-  CHECK(suspension.leave(arenaOf(2 * kMiB)) == "it shares GPU memory with other processes");
+  CHECK(suspension.leave(kAll, arenaOf(2 * kMiB)) == "it shares GPU memory with other processes");
   CHECK(suspension.resume().empty());
   free(memory);
   CHECK(suspension.suspend(kLong).empty());
@@ -312,7 +357,7 @@ TEST_CASE_FIXTURE(Swapping, "a session that must keep its memory is suspended wi
   const CUdeviceptr memory = allocate(100);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(suspension.whyStays() == "it is not to");
-  CHECK(suspension.leave(arenaOf(2 * kMiB)) == "it is not to");
+  CHECK(suspension.leave(kAll, arenaOf(2 * kMiB)) == "it is not to");
   CHECK(suspension.resume().empty());
   free(memory);
 }
@@ -327,7 +372,7 @@ TEST_CASE_FIXTURE(Swapping, "memory that was freed behind work is gone before th
   CHECK(session.pendingFrees.add(driver, stream, freed, *charge) == CUDA_SUCCESS);
   CHECK(suspension.suspend(kLong).empty());
   CHECK(session.swap.bytes() == 2 * kMiB);
-  CHECK(suspension.leave(arenaOf(2 * kMiB)).empty());
+  CHECK(suspension.leave(kAll, arenaOf(2 * kMiB)).empty());
   CHECK(suspension.resume().empty());
   CHECK(has(kept, 2 * kMiB, 1));
   CHECK(quota.used() == 2 * kMiB);
@@ -382,14 +427,17 @@ TEST_CASE_FIXTURE(Swapping, "whichever call of the driver fails, no byte is lost
   for (int n = 1; n < 100; ++n) {
     CHECK(suspension.suspend(kLong).empty());
     countdown = n;
-    const bool left = suspension.leave(arenaOf(10 * kMiB)).empty();
-    const bool entered = left && suspension.resume().empty();
+    const bool done = suspension.leave(3 * kMiB, arenaOf(5 * kMiB)).empty() &&
+                      suspension.leave(kAll, arenaOf(5 * kMiB)).empty() &&
+                      suspension.enter(5 * kMiB).empty() && suspension.resume().empty() &&
+                      session.swap.drop().empty();
     const bool failed = countdown == 0;
     countdown = 0;
     failures += failed ? 1 : 0;
-    CHECK(entered == !failed);
-    if (left && !entered) CHECK(freeBytes() == before + 10 * kMiB);
+    CHECK(done == !failed);
+    CHECK(freeBytes() == before + session.swap.outBytes());
     CHECK(suspension.resume().empty());
+    CHECK(suspension.drop().empty());
     CHECK(freeBytes() == before);
   }
   CHECK(failures > 20);
