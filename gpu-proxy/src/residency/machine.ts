@@ -8,8 +8,6 @@ export interface Machine {
   readonly hostMemory: number;
   readonly now: number;
   readonly tenants: readonly Tenant[];
-  /** The weight among all that compete. */
-  weight(tenant: Tenant): number;
   /** When a resident tenant is idle, if it uses no GPU time until then. */
   idleFrom(tenant: Tenant): number;
   /** When a resident tenant may have to leave although it is not idle. */

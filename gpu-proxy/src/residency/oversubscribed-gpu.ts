@@ -136,7 +136,7 @@ export class OversubscribedGpu {
       // After MEMORY_NOT_BACK, it is out.
       if (allocation.state !== 'out') {
         const reason = (error as Error).message.replace(/\.$/, '');
-        this.#policy.refused(id, { reason, lasting: false }, performance.now());
+        this.#policy.refused(id, reason, performance.now());
         return;
       }
     }

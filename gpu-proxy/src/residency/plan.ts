@@ -7,7 +7,6 @@ interface Plan {
   readonly leave: Tenant | undefined;
   readonly enter: Tenant | undefined;
   readonly stuck: ReadonlyMap<string, string>;
-  readonly next: number;
 }
 
 /**
@@ -53,10 +52,7 @@ class Planner {
     const { now, tenants } = this.#machine;
     const waiting = tenants.filter((tenant) => tenant.isWaiting(now)).sort(byTurn);
     for (const tenant of waiting) this.#serve(tenant);
-    return {
-      ...{ leave: this.#leave, enter: this.#enter, stuck: this.#stuck },
-      next: this.#next(waiting),
-    };
+    return { leave: this.#leave, enter: this.#enter, stuck: this.#stuck };
   }
 
   #serve(tenant: Tenant): void {
@@ -144,29 +140,6 @@ class Planner {
       (one) => one !== victim && one.state === 'resident' && !this.#isIdle(one),
     );
   }
-
-  /** The next time at which a plan can differ although nothing was reported. */
-  #next(waiting: readonly Tenant[]): number {
-    const { now, tenants, weight } = this.#machine;
-    const retries = tenants
-      .filter((one) => one.state === 'out' && one.waits)
-      .map(({ entersFrom }) => entersFrom);
-    if (waiting.length === 0) return later(now, retries);
-    const residents = tenants.filter(({ state }) => state === 'resident');
-    const sharing = sum(
-      residents.filter((one) => !this.#isIdle(one)),
-      weight,
-    );
-    const first = Math.min(...waiting.map(({ served }) => served));
-    return later(now, [
-      ...retries,
-      ...residents.flatMap((one) => [
-        this.#machine.idleFrom(one),
-        Math.max(this.#machine.stayEnds(one), now + (first - one.served) * sharing),
-        one.refusal?.until ?? 0,
-      ]),
-    ]);
-  }
 }
 
 /** Least virtual time first, then the highest priority, then the longest wait. */
@@ -192,9 +165,4 @@ function withoutSpare(chosen: readonly Tenant[], deficit: number): Tenant[] {
 
 function gainOf({ gain }: Tenant): number {
   return gain;
-}
-
-/** The first of the times, at least a millisecond from now because of rounding. */
-function later(now: number, times: readonly number[]): number {
-  return Math.max(now + 1, Math.min(...times.filter((time) => time > now)));
 }

@@ -31,9 +31,7 @@ function workloads(random: () => number, { failures, priorities }: Kind): Worklo
       pause: () => random() * pause,
       remains: failures && random() < 0.2 ? Math.floor(random() * GIB) : 0,
       refusal: () =>
-        failures && (stubborn || random() < 0.05)
-          ? { reason: 'it does not want to', lasting: stubborn }
-          : undefined,
+        failures && (stubborn || random() < 0.05) ? 'it does not want to' : undefined,
       entryFails: () => failures && random() < 0.05,
     };
   });

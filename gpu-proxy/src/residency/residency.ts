@@ -36,14 +36,13 @@ export interface Decision {
   readonly enter: string | undefined;
   /** Waiting tenants that no change of turns helps, with the reason as a sentence. */
   readonly stuck: ReadonlyMap<string, string>;
-  /** When to decide again, if nothing is reported before. Infinity: only after a report. */
-  readonly next: number;
 }
 
 /**
  * Policy of an oversubscribed GPU: decides which allocations have their memory on the GPU, and
  * which in host memory. Pure logic. Time is an argument, in milliseconds, so tests simulate hours
- * instantly. The caller reports what it observes, carries out each decision, and reports its end.
+ * instantly. The caller reports what it observes, lets decide several times a second, carries out
+ * each decision, and reports its end.
  */
 export class Residency {
   #limits: Limits;
@@ -105,19 +104,10 @@ export class Residency {
     this.#outRate.observe(move.bytes, move.duration);
   }
 
-  /**
-   * Its memory could not leave. It is asked again after a delay that doubles with each refusal.
-   * @param lasting the reason holds until it has another amount of memory
-   */
-  refused(
-    id: string,
-    { reason, lasting }: { reason: string; lasting: boolean },
-    now: number,
-  ): void {
+  /** Its memory could not leave. It is asked again after a delay that doubles each time. */
+  refused(id: string, reason: string, now: number): void {
     const tenant = this.#moved(id, 'leaving', { state: 'resident' }, now);
-    if (!tenant) return;
-    const until = now + tenant.leaving.next();
-    tenant.refusal = { reason, until, unlessBytes: lasting ? tenant.bytes : undefined };
+    if (tenant) tenant.refusal = { reason, until: now + tenant.leaving.next() };
   }
 
   entered(id: string, move: Move, now: number): void {
@@ -139,10 +129,10 @@ export class Residency {
   /** Each tenant that it names counts as moving, until the caller reports the end of the move. */
   decide(now: number): Decision {
     this.#advance(now);
-    const { leave, enter, stuck, next } = plan(this.#machine(now));
+    const { leave, enter, stuck } = plan(this.#machine(now));
     if (leave) this.#begin(leave, 'leaving', now);
     if (enter) this.#begin(enter, 'entering', now);
-    return { leave: leave?.id, enter: enter?.id, stuck, next };
+    return { leave: leave?.id, enter: enter?.id, stuck };
   }
 
   stateOf(id: string): State | undefined {
@@ -162,10 +152,8 @@ export class Residency {
 
   #machine(now: number): Machine {
     const { room, hostMemory } = this.#limits;
-    const weights = effectiveWeights(this.#competing, this.#limits.guarantee);
     return {
       ...{ room, hostMemory, now, tenants: [...this.#tenants.values()] },
-      weight: (tenant) => weights.get(tenant) ?? 0,
       idleFrom: (tenant) => this.#idleFrom(tenant, now),
       stayEnds: (tenant) => tenant.enteredAt + this.#stay(tenant),
     };

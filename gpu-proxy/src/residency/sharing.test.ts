@@ -80,7 +80,7 @@ test('two tenants of 100 GiB that compute 20 s in strict turns', () => {
     ...{ ...busy(id, 100), work: () => 20 * SECOND },
     ready,
   });
-  const simulation: Simulation = new Simulation(MACHINE, [
+  const simulation: Simulation = new Simulation({ ...MACHINE, look: SECOND / 10 }, [
     turns('a', () => rounds('a') === rounds('b')),
     turns('b', () => rounds('a') > rounds('b')),
   ]);

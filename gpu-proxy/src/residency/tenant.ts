@@ -31,8 +31,6 @@ export interface Refusal {
   readonly reason: string;
   /** It is not asked again before this time. */
   readonly until: number;
-  /** Bytes that it held. It is not asked again either before it holds another amount. */
-  readonly unlessBytes: number | undefined;
 }
 
 const SECOND = 1000;
@@ -92,10 +90,7 @@ export class Tenant {
 
   /** Why its memory cannot leave now, or undefined. */
   whyFixed(now: number): string | undefined {
-    const { refusal } = this;
-    if (!refusal) return undefined;
-    const changed = refusal.unlessBytes === undefined || refusal.unlessBytes !== this.bytes;
-    return now >= refusal.until && changed ? undefined : refusal.reason;
+    return this.refusal && now < this.refusal.until ? this.refusal.reason : undefined;
   }
 }
 

@@ -6,8 +6,6 @@ export const SECOND = 1000;
 /** Bytes per millisecond of a direction, alone and beside the other one. H200. */
 const ALONE = 55e6;
 const BESIDE = 50e6;
-/** How often the policy is told what the tenants do. */
-const LOOK = SECOND;
 
 /** A program: computes for `work` milliseconds of GPU time, then pauses for `pause`, and so on. */
 export interface Workload {
@@ -22,7 +20,7 @@ export interface Workload {
   /** Whether a round may begin after the pause. */
   ready?(): boolean;
   /** Why its memory cannot leave now. */
-  refusal?(): { readonly reason: string; readonly lasting: boolean } | undefined;
+  refusal?(): string | undefined;
   /** Whether the GPU has no room although it should. */
   entryFails?(): boolean;
   /** Bytes that cannot leave. */
@@ -60,6 +58,8 @@ export interface Machine {
   readonly hostMemory: number;
   /** Milliseconds until running work has ended, before memory leaves. */
   readonly drain?: () => number;
+  /** Milliseconds between decisions, beside the ends of moves. */
+  readonly look?: number;
 }
 
 /** Plays workloads on one GPU under the policy, in virtual time. */
@@ -75,7 +75,6 @@ export class Simulation {
   stuck: ReadonlyMap<string, string> = new Map();
   /** Called before each decision is carried out. */
   check: (leave: Played | undefined, enter: Played | undefined) => void = () => {};
-  #next = 0;
   #look = 0;
 
   constructor(
@@ -118,7 +117,7 @@ export class Simulation {
       const { move } = tenant;
       if (move?.delay === 0 && move.left === 0) this.#endMove(tenant, move);
     }
-    if (this.now >= this.#look) this.#look = this.now + LOOK;
+    if (this.now >= this.#look) this.#look = this.now + (this.machine.look ?? SECOND / 2);
     for (const tenant of this.tenants) this.#observe(tenant);
     this.#decide();
   }
@@ -137,7 +136,7 @@ export class Simulation {
   }
 
   #decide(): void {
-    const { leave, enter, stuck, next } = this.residency.decide(this.now);
+    const { leave, enter, stuck } = this.residency.decide(this.now);
     const leaving = leave === undefined ? undefined : this.of(leave);
     const entering = enter === undefined ? undefined : this.of(enter);
     this.check(leaving, entering);
@@ -147,7 +146,6 @@ export class Simulation {
     }
     if (entering) this.#move(entering, 'entering', 0);
     this.stuck = stuck;
-    this.#next = next;
   }
 
   #move(tenant: Played, state: State, delay: number): void {
@@ -194,7 +192,7 @@ export class Simulation {
       left === 0 && pausesUntil > this.now ? pausesUntil : Number.POSITIVE_INFINITY,
     ]);
     const ends = computing.map((tenant) => this.now + tenant.left / rate(tenant, computing));
-    return Math.max(this.now + 0.01, Math.min(this.#next, this.#look, ...times, ...ends));
+    return Math.max(this.now + 0.01, Math.min(this.#look, ...times, ...ends));
   }
 
   get #moving(): keyof Simulation['lost'] {
