@@ -343,7 +343,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       refresh: () => this.refresh(),
       node: {
         logger,
-        roomOf: (gpu) => this.#admission.roomOf(gpu, this.promised),
+        roomOf: (gpu) => this.#roomOf(gpu),
         hostMemory: () => this.arenas.limit,
         guaranteedShare: () => this.#settings.guaranteedShare,
         allocations: () => this.allocations,
@@ -353,6 +353,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
         trouble: (specification, error) => this.emit('trouble', specification, error),
       },
     });
+  }
+
+  /** Bytes for the memory of its allocations. Those that it cannot serve keep their quotas. */
+  #roomOf(gpu: GpuRecord): number {
+    const served = new Set(this.allocations.map(({ id }) => id));
+    const kept = this.promised
+      .filter(({ id, gpus }) => gpus.includes(gpu.uuid) && !served.has(id))
+      .reduce((sum, { memory }) => sum + memory, 0);
+    return Math.max(0, this.#admission.roomOf(gpu, this.promised) - kept);
   }
 
   #isOversubscribed(gpus: readonly string[]): boolean {

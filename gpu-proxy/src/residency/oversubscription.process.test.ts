@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
@@ -186,5 +186,21 @@ for line in sys.stdin: must("cuMemFree_v2", pointer); say("freed")`,
   expect(troubles[0]).toContain('Other allocations of the GPU keep its memory');
   expect(troubles[0]).not.toContain(a.id);
   holder.tell('free');
+  expect(await waiting.line()).toBe('started');
+});
+
+test('an allocation of a later gpu-proxy keeps its quota on the GPU', async () => {
+  const { directory: newer, specification } = await node.create({ memory: QUOTA });
+  node.leave();
+  const file = path.join(newer, 'allocation.json');
+  writeFileSync(file, JSON.stringify({ ...specification, version: 2 }));
+  await start();
+  const allocation = await node.create({ memory: QUOTA });
+  const troubles: string[] = [];
+  node.on('trouble', (_, { message }) => troubles.push(message));
+  const waiting = await run(allocation, 'start(); say("started")');
+  await until(() => troubles.length > 0);
+  expect(troubles[0]).toContain(`Allocation ${allocation.id} waits for GPU memory, and no turn`);
+  rmSync(newer, { recursive: true });
   expect(await waiting.line()).toBe('started');
 });
