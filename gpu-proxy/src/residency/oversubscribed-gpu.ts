@@ -40,7 +40,7 @@ export class OversubscribedGpu {
   readonly #policy: Residency;
   readonly #activity = new Map<string, Activity>();
   /** Sentences about waiting allocations that were told, by id. */
-  readonly #told = new Map<string, string>();
+  readonly #told = new Map<string, Set<string>>();
   readonly #moving = new Set<string>();
 
   constructor(gpu: GpuRecord, node: OversubscribedNode) {
@@ -160,11 +160,16 @@ export class OversubscribedGpu {
   }
 
   #tell(stuck: ReadonlyMap<string, string>, present: ReadonlyMap<string, Allocation>): void {
-    for (const id of this.#told.keys()) if (!stuck.has(id)) this.#told.delete(id);
+    // While another allocation is asked again to leave, none is stuck.
+    for (const id of this.#told.keys()) {
+      const { state, waits } = present.get(id) ?? {};
+      if (state !== 'out' || !waits) this.#told.delete(id);
+    }
     for (const [id, reason] of stuck) {
       const allocation = present.get(id);
-      if (!allocation || this.#told.get(id) === reason) continue;
-      this.#told.set(id, reason);
+      const before = this.#told.get(id) ?? new Set();
+      if (!allocation || before.has(reason)) continue;
+      this.#told.set(id, before.add(reason));
       const told = (why: string) => new ProxyError('TURN_NOT_COMING', { id, reason: why });
       this.#node.logger.warn({ allocation: id }, told(reason).message);
       // The reason names other tenants.
