@@ -391,6 +391,37 @@ test('a gpu-proxy that left during a suspension does not say that it is suspende
   await expect(suspended).rejects.toMatchObject({ code: 'ALLOCATION_UNKNOWN' });
 });
 
+test.each([
+  ['is resumed when there is room', 1, undefined],
+  ['waits for its turn on an oversubscribed GPU', 2, ['policy']],
+])('memory without room after a takeover %s', async (_, factor, suspendedBy) => {
+  const settings = { hostMemory: HOST_MEMORY, oversubscription: () => factor };
+  const { id } = await allocate();
+  workers.tell({ suspend: `done ${5 * MiB}`, leave: null });
+  const suspended = node.suspend(node.find(id));
+  await until(() => commands().some((command) => command.startsWith('1 leave')));
+  node.leave();
+  workers.tell({ resume: 'error the GPU has 1 MiB left' });
+  const reported: string[] = [];
+  await restart({
+    settings,
+    observe: (made) => made.on('trouble', (_, { code }) => reported.push(code)),
+  });
+  await until(() => reported.length > 0);
+  expect(reported).toEqual(['MEMORY_NOT_BACK']);
+  expect(node.find(id).specification).toMatchObject({ suspended: true });
+  expect(node.find(id).specification.suspendedBy).toEqual(suspendedBy);
+  workers.tell({});
+  // The next one knows as well that nobody suspends it.
+  node.leave();
+  await restart({ settings });
+  if (factor > 1) await node.resume(node.find(id), 'policy');
+  await until(() => node.find(id).specification.suspended === undefined);
+  expect(node.find(id).state).toBe('resident');
+  node.find(id).kill();
+  await expect(suspended).rejects.toMatchObject({ code: 'ALLOCATION_UNKNOWN' });
+});
+
 test('a session that dies while its memory leaves does not hold the others up', async () => {
   const allocation = await allocate(2);
   workers.tell({ suspend: `done ${4 * MiB}` });

@@ -13,7 +13,7 @@ import type { AllocationHost } from './allocation-host.js';
 
 interface SuspensionOptions {
   readonly directory: AllocationDirectory;
-  readonly host: Pick<AllocationHost, 'arenas' | 'gpuMemory'>;
+  readonly host: Pick<AllocationHost, 'arenas' | 'gpuMemory' | 'isOversubscribed' | 'trouble'>;
   readonly logger: Logger;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
@@ -31,7 +31,7 @@ type Done = Extract<WorkerAnswer, { kind: 'done' }>;
 
 /** How long the work of a session may take to end. */
 const TIMEOUT_MS = 5000;
-/** Milliseconds between the attempts to suspend a session that began late. */
+/** Milliseconds between attempts to suspend a late session, or to resume after a takeover. */
 const RETRY = { first: 1000, longest: 60_000 };
 /** A session may have so much more than its quota, because memory has whole pages. */
 const SLACK = 64 * 2 ** 20;
@@ -113,10 +113,7 @@ export class Suspension {
   takeOver(): void {
     const sessions = this.#options.sessions();
     if (this.#suspended) for (const session of sessions) void this.#suspendLate(session);
-    else if (sessions.some(({ arena }) => arena.mayBeOut))
-      this.#next(() => this.#resumeAll([])).catch((error) =>
-        this.#options.logger.error((error as Error).message),
-      );
+    if (this.#suspended || sessions.some(({ arena }) => arena.mayBeOut)) void this.#resumeUnheld();
     else for (const session of sessions) session.tell('resume');
   }
 
@@ -275,6 +272,32 @@ export class Suspension {
       this.#resuming = false;
     }
     this.#options.resumed();
+  }
+
+  /**
+   * Resumes it as long as nobody suspends it. On an oversubscribed GPU without room, the policy
+   * does so later.
+   */
+  async #resumeUnheld(): Promise<void> {
+    const { host, directory, logger } = this.#options;
+    const backoff = new Backoff(RETRY);
+    const isUnheld = () => !this.#ended && this.#suspendedBy.length === 0;
+    for (let first = true; isUnheld(); first = false) {
+      try {
+        await this.#next(async () => {
+          if (!isUnheld()) return;
+          if (this.#suspended) this.#save([], false);
+          const isOver = host.isOversubscribed(directory.specification);
+          await this.#resumeAll(isOver ? ['policy'] : []);
+        });
+        return;
+      } catch (error) {
+        if (this.#ended) return;
+        logger.error((error as Error).message);
+        if (first && error instanceof ProxyError) host.trouble(directory.specification, error);
+      }
+      await sleep(backoff.next(), undefined, { ref: false });
+    }
   }
 
   async #resumeOne(live: LiveSession): Promise<void> {

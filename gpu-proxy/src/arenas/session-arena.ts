@@ -120,6 +120,7 @@ export class SessionArena implements ArenaHolder {
     this.#save({ ...this.#record, size: 0 });
     const { kind } = await this.#options.send('drop', moveMs(size));
     if (kind === 'refused') return this.#save({ ...this.#record, size });
+    if (kind === 'done') this.#save({ ...this.#record, handles: [] });
     const freed = handles.map((handle) => this.#options.arenas.whenFreed(handle));
     await within(FREED_MS, Promise.all(freed));
   }

@@ -58,6 +58,7 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   SESSIONS_FULL: 'GpuLimitReached',
   MEMORY_BEYOND_QUOTA: 'GpuMemoryBeyondQuota',
   WORKER_DIED: 'GpuWorkerDied',
+  MEMORY_NOT_BACK: 'GpuNotResumed',
   REPORT_ENDLESS: 'GpuWorkerDied',
   CACHE_BEYOND_LIMIT: 'GpuLimitReached',
   XID_REPORTED: 'GpuXid',

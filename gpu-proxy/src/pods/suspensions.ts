@@ -122,8 +122,6 @@ export class Suspensions {
   }
 }
 
-/** Nobody suspends it if its memory could not return when it was resumed: that is tried again. */
-function isSuspendedByPod({ specification }: Allocation): boolean {
-  const { suspended = false, suspendedBy } = specification;
-  return suspendedBy ? suspendedBy.includes('pod') : suspended;
+function isSuspendedByPod({ specification: { suspendedBy = [] } }: Allocation): boolean {
+  return suspendedBy.includes('pod');
 }
