@@ -5,6 +5,7 @@
 //   tenant look      prints devices and their memory
 //   tenant fill MIB  allocates until it has that much, or is refused
 //   tenant hold MIB  allocates that much, and continues to compute
+//   tenant rest MIB  allocates that much, and does nothing until it is terminated
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -87,6 +88,12 @@ static void fill(std::size_t mebibytes) {
   std::printf("%zu MiB\n", mebibytes);
 }
 
+static void rest() {
+  std::printf("resting\n");
+  std::fflush(stdout);
+  while (!ended) pause();
+}
+
 int main(int count, char** arguments) {
   const char* what = count > 1 ? arguments[1] : "once";
   const std::size_t mebibytes = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 0;
@@ -96,5 +103,6 @@ int main(int count, char** arguments) {
   if (std::strcmp(what, "look") == 0) look();
   if (std::strcmp(what, "fill") == 0) fill(mebibytes);
   if (std::strcmp(what, "hold") == 0) fill(mebibytes), work();
+  if (std::strcmp(what, "rest") == 0) fill(mebibytes), rest();
   return 0;
 }

@@ -1,8 +1,10 @@
 import { lookUntil } from '../../processes.js';
 import { nodeGpus } from './node-inventory.js';
 import { tenantPod } from './pods.js';
+import { allocations, arenaHolders, judgeLeavings } from './processes.js';
 import { SLOTS, untilOffered, untilReady, upgrade } from './product.js';
-import type { NodeScenario, Scene } from './scene.js';
+import type { NodeScenario, NodeScene, Scene } from './scene.js';
+import { memoryProblems } from './suspension.js';
 import { runsUndisturbed } from './tenants.js';
 
 /** Hosts of tests have less than half of that available, and programs use a little of it only. */
@@ -13,7 +15,7 @@ const PODS = ['first', 'second'];
 /** Problem of other systems: idle memory of one pod keeps others away from the GPU. */
 export const oversubscription: NodeScenario = {
   name: 'oversubscription',
-  about: 'two pods of 70 % each compute on one GPU in turns; what one pod can have has a limit',
+  about: 'two pods of 70 % each compute on one GPU in turns, and one that is idle leaves',
   async play(scene) {
     const { tally, tenants } = scene;
     await change(scene, VALUES, SLOTS * FACTOR);
@@ -29,6 +31,8 @@ export const oversubscription: NodeScenario = {
     tally.judge('both compute in turns, with right results', disturbed);
     await tenants.delete(...PODS.map((pod) => `pod/${pod}`));
 
+    await judgeWhatIsOut(scene);
+
     // kube-scheduler sees as many free slots.
     await tenants.apply(tenantPod('beyond', { slots: SLOTS + 1 }));
     await tenants.event('beyond', /GPUs have 10 slots, and container \w+ asks for 11 on one/);
@@ -37,6 +41,34 @@ export const oversubscription: NodeScenario = {
     await change(scene, {}, SLOTS);
   },
 };
+
+/** A pod without work is out for one with work. It is deleted, and then another one is drained. */
+async function judgeWhatIsOut(scene: NodeScene): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  const rest = async () => {
+    await tenants.apply(tenantPod('rests', { does: 'rest 64', slots: 0.7 * SLOTS }));
+    await tenants.logUntil('rests', 'resting');
+  };
+  await rest();
+  await tenants.apply(tenantPod('computes', { slots: 0.7 * SLOTS }));
+  await tenants.logUntil('computes', 'working');
+  tally.judge('an idle pod is out for one that computes', await memoryProblems(scene, 'rests'));
+  await tenants.delete('pod/rests');
+  const left = await lookUntil(
+    () => ({ arenas: arenaHolders(), allocations: allocations().length }),
+    (seen) => seen.arenas.length === 0 && seen.allocations === 1,
+  );
+  const isLeft = left.arenas.length > 0 || left.allocations !== 1;
+  tally.judge('deleted, it leaves nothing', isLeft ? [JSON.stringify(left)] : []);
+
+  await rest();
+  tally.judge('the next one is out as well', await memoryProblems(scene, 'rests'));
+  const drained = '--pod-selector=app in (rests,computes)';
+  await cluster.kubectl('drain', cluster.nodeName, '--ignore-daemonsets', '--force', drained);
+  await tenants.gone();
+  await cluster.kubectl('uncordon', cluster.nodeName);
+  await judgeLeavings(scene);
+}
 
 async function change(
   { cluster }: Scene,

@@ -62,7 +62,8 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
   tally.judge('a suspended pod is deleted', []);
 }
 
-async function memoryProblems({ cluster, tenants }: Scene, pod: string): Promise<string[]> {
+/** Waits until the usage API shows that all GPU memory of the pod is out. @returns what it shows */
+export async function memoryProblems({ cluster, tenants }: Scene, pod: string): Promise<string[]> {
   const args = ['pod', pod, '-n', tenants.namespace];
   const look = async () => {
     const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
