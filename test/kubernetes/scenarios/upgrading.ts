@@ -84,12 +84,12 @@ async function judgeChange(
 ): Promise<void> {
   await untilReady(cluster, 'node');
   await untilOffered(cluster, SLOTS);
-  const disturbed: string[] = [];
-  for (const name of running) {
-    if (!runsUndisturbed(await tenants.pod(name))) disturbed.push(await tenants.describe(name));
-    else await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
-  }
-  tally.judge(`${change}: running pods continue`, disturbed);
+  const disturbances = running.map(async (name) => {
+    if (!runsUndisturbed(await tenants.pod(name))) return [await tenants.describe(name)];
+    await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
+    return [];
+  });
+  tally.judge(`${change}: running pods continue`, (await Promise.all(disturbances)).flat());
   const slots = Object.fromEntries(running.map((name) => [name, 2]));
   tally.judge(
     'and kubectl gpu-usage shows them',
