@@ -21,8 +21,7 @@ export class HeldFiles {
   /** @param record path of a file that may not exist yet */
   constructor(record: string, addon: Addon) {
     this.#record = record;
-    const recorded = JSON.parse(readIfThere(record) ?? '[]') as Held[];
-    for (const held of recorded) this.#find(held, addon);
+    for (const held of read(record)) this.#find(held, addon);
   }
 
   /** Bytes of all allocations that `counts` names. */
@@ -84,4 +83,10 @@ export class HeldFiles {
   #save(): void {
     writeFileAtomically(this.#record, JSON.stringify([...this.#held.keys()]));
   }
+}
+
+/** A loss of power can leave an empty record, and no memory file. */
+function read(record: string): Held[] {
+  const text = readIfThere(record);
+  return text ? (JSON.parse(text) as Held[]) : [];
 }
