@@ -64,9 +64,11 @@ bool peekVariables(std::vector<std::byte>& variables) {
 bool suits(const WarmDriver& warm, const Options& options, const wire::Hello& hello) {
   std::vector<std::byte> variables;
   return layoutSuits(hello.deviceRangesTaken != 0) && peekVariables(variables) &&
-         warm.suits(options,
-                    driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps),
-                    hello.window);
+         warm.suits(
+             options,
+             placed(driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps),
+                    options.places),
+             hello.window);
 }
 
 pid_t clientProcess() {

@@ -49,6 +49,14 @@ bool mpsThreads(Options& options, const char* value) {
          options.mps.threads <= 100;
 }
 
+bool place(Options& options, const char* value) {
+  return options.places.present = value, *value != '\0';
+}
+
+bool otherPlace(Options& options, const char* value) {
+  return options.places.others.emplace_back(value), *value != '\0';
+}
+
 bool gpu(Options& options, const char* value) {
   return options.gpus.emplace_back(value), *value != '\0';
 }
@@ -76,6 +84,8 @@ constexpr Option kOptions[] = {
     {"--driver", "PATH", text<&Options::driver>},
     {"--simulated-state", "FILE", text<&Options::simulatedState>},
     {"--gpu", "INDEX|UUID", gpu},
+    {"--place", "UUID", place},
+    {"--other-place", "UUID", otherPlace},
     {"--quota", "FILE", text<&Options::quota>},
     {"--quota-slot", "N", number<&Options::quotaSlot>},
     {"--sharing", "DIRECTORY", text<&Options::sharing>},

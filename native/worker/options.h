@@ -40,6 +40,7 @@ struct Options {
   bool summary = false;       ///< the client prints a summary of its calls and its work at its end
   bool movesManaged = false;  ///< the client gets /dev/userfaultfd, so that managed memory moves
   bool control = false;       ///< gpu-proxy sends commands on descriptor 6 (session/control.h)
+  Places places;
   Mps mps;
   Limits limits;
   std::vector<std::string> unknown;  ///< names of options that are not known here

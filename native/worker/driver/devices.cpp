@@ -82,6 +82,12 @@ std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, CUresult& st
   return devices;
 }
 
+void showOnly(std::vector<wire::DeviceInfo>& devices, std::string_view uuid) {
+  const auto shown = std::ranges::find_if(
+      devices, [&](const wire::DeviceInfo& device) { return uuidText(device.uuid) == uuid; });
+  devices = {shown == devices.end() ? devices.front() : *shown};
+}
+
 void limitMemory(std::vector<wire::DeviceInfo>& devices, std::uint64_t limit) {
   for (auto& device : devices)
     device.totalMemory = limit > 0 ? std::min(device.totalMemory, limit) : device.totalMemory;

@@ -133,6 +133,14 @@ Environment driverEnvironment(std::span<const std::byte> variables,
   return environment;
 }
 
+Environment placed(Environment environment, const Places& places) {
+  const auto visible = environment.find(kVisible);
+  if (visible == environment.end() || visible->second == kNone) return environment;
+  if (!places.present.empty()) visible->second = places.present;
+  for (const std::string& other : places.others) visible->second += "," + other;
+  return environment;
+}
+
 bool hidesAll(const std::vector<std::string>& gpus) {
   const char* visible = std::getenv(kVisible);
   return visible != nullptr && (gpus.empty() || std::strcmp(visible, kNone) == 0);

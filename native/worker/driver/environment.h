@@ -20,11 +20,21 @@ struct Mps {
   std::uint64_t memory = 0;  ///< bytes of the GPU that it may have, with its contexts; 0: no limit
 };
 
+/// Where a session is that may move to other GPUs. UUIDs.
+struct Places {
+  std::string present;  ///< the GPU on which it starts; empty: the one that its program knows
+  std::vector<std::string> others;  ///< GPUs to which it may move; empty: it stays
+};
+
 /// The CUDA_ variables that the driver is to see; `variables` are the client's, NUL-terminated
 /// NAME=value, of which it gets those that docs/environment.md lists. `ownCache`: the driver's JIT
 /// cache lies where cache.h says.
 Environment driverEnvironment(std::span<const std::byte> variables,
                               const std::vector<std::string>& gpus, bool ownCache, const Mps& mps);
+
+/// Lets the driver see the GPU on which the session starts as the first one, and those to which it
+/// may move. Changes nothing for a session that stays, or whose program wants no GPU.
+Environment placed(Environment environment, const Places& places);
 
 /// Replaces this process's CUDA_ variables.
 void adopt(const Environment& environment);

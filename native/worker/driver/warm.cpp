@@ -49,7 +49,8 @@ std::vector<std::string> split(std::string_view text) {
 WarmDriver::WarmDriver(const Options& startOptions)
     : options(startOptions), windows(reserveWindows()) {
   const std::string noCache = useCache({});
-  environment = driverEnvironment({}, options.gpus, noCache.empty(), options.mps);
+  environment =
+      placed(driverEnvironment({}, options.gpus, noCache.empty(), options.mps), options.places);
   adopt(environment);
   start = startDriver(options.driver, driver);
   if (start.status != CUDA_SUCCESS) return;

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kMostBytes = 256;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kLongestMilliseconds = std::numeric_limits<std::uint32_t>::max();
+constexpr std::string_view kMove = "move ";
 
 std::string answerTo(const std::string& sentence) {
   return sentence.empty() ? "done" : "error " + sentence;
@@ -63,6 +64,7 @@ bool Control::serveNext(int flags) {
 std::string Control::execute(std::string_view command, OwnedFile file) {
   if (command == "resume") return answerTo(suspension_.resume());
   if (command == "drop") return answerTo(suspension_.drop());
+  if (command.starts_with(kMove)) return answerTo(suspension_.move(command.substr(kMove.size())));
   const std::size_t space = std::min(command.find(' '), command.size() - 1);
   std::uint64_t number = 0;
   const char* const end = command.data() + command.size();

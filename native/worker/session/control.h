@@ -11,6 +11,8 @@
 // |                      | arena must have so many bytes more. Error: nothing has moved           |
 // | enter BYTES          | `done OUT`: pieces of at most BYTES are back, and OUT bytes are still  |
 // |                      | in the arena. Error: nothing has moved                                 |
+// | move UUID            | `done`: it is on that GPU. Its memory must have left. Error: it is on |
+// |                      | the former one                                                         |
 // | resume               | `done`: all memory is back, and it goes on. Error: it stays suspended, |
 // |                      | and nothing has moved                                                  |
 // | drop                 | `done`: the arena is given up. Error: it is kept                       |

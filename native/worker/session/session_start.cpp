@@ -12,6 +12,7 @@
 #include "native/worker/descriptors.h"
 #include "native/worker/driver/devices.h"
 #include "native/worker/driver/environment.h"
+#include "native/worker/driver/own_device.h"
 #include "native/worker/isolation/confinement.h"
 #include "native/worker/reports/log.h"
 #include "native/worker/reports/memory_size.h"
@@ -29,7 +30,8 @@ bool SessionStart::run() {
   if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
   if (warm_ == nullptr) {
     const auto variables = std::span<const std::byte>(message.payload).subspan(sizeof hello_);
-    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty(), options_.mps));
+    adopt(placed(driverEnvironment(variables, options_.gpus, !options_.cache.empty(), options_.mps),
+                 options_.places));
   }
   if (!checkHello() || !giveUpRights() || !openDriver() || !chargeContext() || !giveUpSystemCalls())
     return refuse(), false;
@@ -120,10 +122,20 @@ bool SessionStart::openDriver() {
            "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it "
            "may use");
   }
-  if (start_.status == CUDA_SUCCESS) installMemory();
+  if (start_.status == CUDA_SUCCESS) {
+    present_ = uuidText(start_.devices.front().uuid);
+    if (!options_.places.others.empty()) hideOtherPlaces();
+    installMemory();
+  }
   limitMemory(start_.devices, options_.memoryLimit);
   if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
   return start_.status == CUDA_SUCCESS;
+}
+
+/// The program sees one GPU, which is the same for all its life.
+void SessionStart::hideOtherPlaces() {
+  showOnly(start_.devices, options_.gpus.front());
+  allowFirstDeviceOnly(session_.driver);
 }
 
 void SessionStart::installMemory() {
@@ -163,7 +175,7 @@ void SessionStart::report() {
   const auto& device = start_.devices.front();
   const JsonObject gpu = JsonObject()
                              .add("name", std::string_view(device.name))
-                             .add("uuid", uuidText(device.uuid))
+                             .add("uuid", present_)
                              .add("memory", device.totalMemory);
   session_.report.event("started",
                         JsonObject()

@@ -34,6 +34,7 @@ class SessionStart {
   bool mapsMemory() const;
   static bool checksMemory();
   bool openDriver();
+  void hideOtherPlaces();
   void installMemory();
   void checkMps();
   bool chargeContext();
@@ -53,6 +54,7 @@ class SessionStart {
   const WarmDriver* warm_;
   wire::Hello hello_{};
   DriverStart start_;
+  std::string present_;  ///< UUID of the GPU on which the session is
   int faultDevice_ = -1;
   bool wanted_ =
       false;  ///< the program chose what it got: nothing that an administrator should look at

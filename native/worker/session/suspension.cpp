@@ -18,6 +18,9 @@ constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
+Suspension::Suspension(Session& session)
+    : session_(session), contexts_(session), relocation_(session.memory.below()) {}
+
 std::string Suspension::suspend(std::uint64_t timeoutNanoseconds) {
   if (suspended_) return {};
   if (std::string sentence = stop(wire::monotonicNanoseconds() + timeoutNanoseconds);
@@ -42,6 +45,19 @@ std::string Suspension::leave(std::uint64_t bytes, OwnedFile file) {
 }
 
 std::string Suspension::enter(std::uint64_t bytes) { return session_.swap.moveIn(bytes); }
+
+/// The gate's thread asks the driver nothing meanwhile: a call would wait for the end of the move.
+std::string Suspension::move(std::string_view gpu) {
+  if (relocation_.lost()) return "the driver has lost it";
+  if (relocation_.isOn(gpu)) return {};
+  if (!suspended_) return "it is not suspended";
+  if (std::string sentence = whyStays(); !sentence.empty()) return sentence;
+  if (session_.swap.bytes() > 0) return "its GPU memory has not left";
+  const auto blind = session_.gate.blind();
+  std::string sentence = relocation_.moveTo(gpu);
+  if (relocation_.lost()) session_.fail(sentence);
+  return sentence;
+}
 
 std::string Suspension::resume() {
   if (!suspended_) return {};

@@ -4,16 +4,18 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "native/worker/session/idle_contexts.h"
 #include "native/worker/session/owned_file.h"
+#include "native/worker/session/relocation.h"
 
 namespace worker {
 
 /// For one thread at a time. A sentence is empty if all is done.
 class Suspension {
  public:
-  explicit Suspension(Session& session) : session_(session), contexts_(session) {}
+  explicit Suspension(Session& session);
 
   /// Returns once the session is suspended, also if it was. If it cannot be within the timeout, it
   /// goes on unchanged, and the sentence says why.
@@ -24,6 +26,9 @@ class Suspension {
   std::string leave(std::uint64_t bytes, OwnedFile file);
   /// Brings memory back to the suspended session (Swap::moveIn), which stays suspended.
   std::string enter(std::uint64_t bytes);
+  /// Moves the suspended session, whose memory has left, to another GPU. Done at once if it is
+  /// there. If the driver loses the session, it ends.
+  std::string move(std::string_view gpu);
   /// Brings all of its memory back, and lets the session go on. If there is no room for the memory,
   /// it stays suspended. Does nothing if it is not suspended.
   std::string resume();
@@ -36,6 +41,7 @@ class Suspension {
 
   Session& session_;
   IdleContexts contexts_;
+  Relocation relocation_;
   bool suspended_ = false;
 };
 

@@ -31,6 +31,22 @@ TEST_CASE("CUDA_VISIBLE_DEVICES selects among the GPUs of the allocation") {
   CHECK(visibleDevices(two, "GPU-cccc") == "-1");  // another tenant's
 }
 
+TEST_CASE("the driver sees the GPU on which a session starts first, then where it may move") {
+  const auto visible = [](std::string_view given, const worker::Places& places) {
+    return worker::placed(
+        worker::driverEnvironment(std::as_bytes(std::span(given)), {"GPU-aaaa"}, false, {}),
+        places)["CUDA_VISIBLE_DEVICES"];
+  };
+  const worker::Places stays{}, may{"", {"GPU-bbbb", "GPU-cccc"}}, moved{"GPU-bbbb", {"GPU-aaaa"}};
+  CHECK(visible("", stays) == "GPU-aaaa");
+  CHECK(visible("", may) == "GPU-aaaa,GPU-bbbb,GPU-cccc");
+  CHECK(visible("", moved) == "GPU-bbbb,GPU-aaaa");
+  CHECK(visible("", {"GPU-bbbb", {}}) == "GPU-bbbb");
+  CHECK(visible({"CUDA_VISIBLE_DEVICES=GPU-a", 27}, moved) == "GPU-bbbb,GPU-aaaa");
+  CHECK(visible({"CUDA_VISIBLE_DEVICES=", 22}, moved) == "-1");
+  CHECK(visible({"CUDA_VISIBLE_DEVICES=1", 23}, may) == "-1");
+}
+
 TEST_CASE("only harmless variables of the client reach the driver") {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   setenv("HOME", "/here", 1);
