@@ -145,6 +145,18 @@ function addAdminCommands(
     .action((id: string, flags: Flags) =>
       carryOut((commands) => commands.resume(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
     );
+  add('move', 'move the programs of an allocation to another GPU of the same model', CLIENT_OPTIONS)
+    .argument('<id|name>', 'the allocation')
+    .requiredOption('--gpu <index|uuid>', 'the GPU')
+    .action((id: string, flags: Flags) =>
+      carryOut((commands) =>
+        commands.move(
+          id,
+          { ...loadFlags(CLIENT_OPTIONS, flags), gpu: String(flags['gpu']) },
+          screen,
+        ),
+      ),
+    );
   add('delete', 'delete an allocation that no program uses', CLIENT_OPTIONS)
     .argument('<id|name>', 'the allocation')
     .option('--force', 'end its programs: their next CUDA call returns an error')

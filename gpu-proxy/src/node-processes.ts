@@ -100,7 +100,8 @@ export class NodeProcesses {
     this.#arbiter.guaranteedShare = settings.guaranteedShare;
   }
 
-  allocationCreated(specification: AllocationSpecification): void {
+  /** An allocation was created, or is on another GPU. */
+  allocationPlaced(specification: AllocationSpecification): void {
     if (isArbitrated(specification)) this.#arbiter?.put(specification);
     this.#pages?.publish();
   }
@@ -213,6 +214,7 @@ export class NodeProcesses {
     const workers = new WarmWorkers(gpu, {
       executable: installation.worker,
       ...{ backend, addon, launcher, logger },
+      otherPlaces: () => this.#options.host.otherPlaces([gpu.uuid]),
     });
     workers.wanted = warmWorkersOf(gpu, this.#settings);
     this.#warmWorkers.set(gpu, workers);

@@ -281,12 +281,13 @@ function logOptions({ log = '-', logLevel }: Configuration) {
 
 function settingsOf(configuration: Configuration, gpus: readonly GpuRecord[]): NodeSettings {
   const { limits, window, overrunLimit, guaranteedShare, hostMemory, kubernetes } = configuration;
-  const { managedMemory, warmWorkers, oversubscription, workerUids } = configuration;
+  const { movable, managedMemory, warmWorkers, oversubscription, workerUids } = configuration;
   return {
     ...{ limits, window, overrunLimit, guaranteedShare, hostMemory },
     slotsHostMemory: kubernetes.enabled
       ? hostMemoryOfSlots(gpus, slotSettingsOf(configuration))
       : 0,
+    movable,
     movesManaged: managedMemory === 'moves',
     users: workerUids,
     warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),

@@ -20,6 +20,8 @@ export interface NodeSettings {
   readonly overrunLimit: number;
   /** Percent of its share that an allocation keeps beside higher priorities. */
   readonly guaranteedShare: number;
+  /** Allocations may move between GPUs of the same model, and their workers see all of these. */
+  readonly movable: boolean;
   /** Managed memory moves to the GPU; programs get userfaultfd for that. */
   readonly movesManaged: boolean;
   /**

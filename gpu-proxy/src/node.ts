@@ -10,6 +10,7 @@ import type {
   TimeUse,
 } from '@nvidia-virtual/ledger';
 import { checkRequest, DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
+import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import { Admission, type GpuWish, type Granted } from './allocations/admission.js';
 import type { Allocation } from './allocations/allocation.js';
@@ -96,6 +97,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       overrunLimit: 0,
       guaranteedShare: DEFAULT_GUARANTEED_SHARE,
       movesManaged: false,
+      movable: false,
       warmWorkers: () => 0,
       oversubscription: () => 1,
       ...options.settings,
@@ -113,7 +115,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const host = this.#makeHost(options, addon);
     this.#registry = new AllocationRegistry({
       ...{ host, directory: state.allocations },
-      created: (specification) => this.#processes.allocationCreated(specification),
+      created: (specification) => this.#processes.allocationPlaced(specification),
       changed: () => this.emit('changed'),
       removed: (id) => this.#processes.allocationRemoved(id),
       moved: (...move) => this.emit('moved', ...move),
@@ -207,6 +209,22 @@ export class GpuNode extends EventEmitter<NodeEvents> {
    */
   resume(allocation: Allocation, by: Suspender = 'node'): Promise<void> {
     return this.#registry.resume(allocation, by);
+  }
+
+  /**
+   * Moves it to another GPU of the same model.
+   * @param gpu index or UUID
+   * @throws ProxyError it is where it was then
+   */
+  async move(allocation: Allocation, gpu: string): Promise<void> {
+    const { specification } = allocation;
+    const { id } = specification;
+    const others = this.promised.filter((one) => one.id !== id);
+    const target = this.#admission.admitMove(specification, gpu, others);
+    const needed = whyUnmovable(this.#settings.movable, this.arenas.limit);
+    if (needed !== undefined)
+      throw new ProxyError('ALLOCATION_STAYS', { id, gpu: target.uuid, reason: needed });
+    await this.#registry.move(allocation, target.uuid);
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -380,6 +398,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       movesManaged: () => this.#settings.movesManaged,
       cost: (what, gpus) => this.#cost(what, gpus),
       isOversubscribed: ({ gpus }) => this.#isOversubscribed(gpus),
+      otherPlaces: (gpus) => (this.#settings.movable ? this.#admission.otherPlaces(gpus) : []),
+      placed: (specification) => {
+        this.#processes.allocationPlaced(specification);
+        this.emit('changed');
+      },
       mayStart: (specification) => this.#processes.mayStart(specification),
       mpsClient: (specification) =>
         this.#processes.mpsClient(specification, this.#cost('contextMemory', specification.gpus)),
@@ -455,4 +478,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.emit('sessionEnded', { session, ...last });
     this.emit('changed');
   }
+}
+
+function whyUnmovable(movable: boolean, hostMemory: number): string | undefined {
+  if (!movable) return 'the option movable of gpu-proxy is off';
+  return hostMemory === 0 ? 'hostMemory is 0, so its GPU memory cannot leave' : undefined;
 }

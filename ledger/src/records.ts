@@ -96,6 +96,13 @@ export interface AllocationSpecification {
   readonly suspended?: boolean | undefined;
   /** Who suspended it; it is resumed when all of them have resumed it. Undefined: nobody. */
   readonly suspendedBy?: readonly Suspender[] | undefined;
+  /**
+   * The second GPU of an allocation that moves: its memory is reserved there, too. Undefined: it
+   * does not move.
+   */
+  readonly moving?: string | undefined;
+  /** The GPU that its programs see, after it has moved. Undefined: the one on which it is. */
+  readonly shownAs?: string | undefined;
   /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
   /** The kubelet's device ids. Undefined: not granted by the kubelet. */

@@ -227,6 +227,15 @@ const TABLE = {
       'from earlier suspensions, and with {needed} more that is above the limit of its quota, ' +
       '{limit}. Restart its programs.',
   ],
+  ALLOCATION_STAYS: [
+    125,
+    'Allocation {id} does not move to GPU {gpu}: {reason}. Nothing has changed.',
+  ],
+  PROGRAM_NOT_MOVED: [
+    125,
+    'Allocation {id} stays on its GPU, because process {pid} ({program}) cannot move to {gpu}: ' +
+      '{reason}. Nothing has changed. End the process, or try again later.',
+  ],
   HOST_MEMORY_NOT_LEFT: [
     125,
     'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +

@@ -83,6 +83,14 @@ test('suspend and resume: the calls of a program wait meanwhile', async () => {
   expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
 });
 
+test('move: a program goes on where it was if it cannot move', async () => {
+  await create('--name', 'train', '--memory', '1GiB');
+  const { status, stderr } = await there('move', 'train', '--gpu', '0');
+  expect([status, stderr]).toEqual([125, expect.stringContaining('it is there already')]);
+  expect((await there('move', 'train', '--gpu', '1')).stderr).toContain('GPU 1 does not exist');
+  expect((await there('move', 'train')).status).toBe(2);
+});
+
 test('create, ls, top, drain: the life of an allocation', async () => {
   const id = await create(
     '--name',

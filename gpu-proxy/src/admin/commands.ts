@@ -119,6 +119,20 @@ export function resume(idOrName: string, options: ClientOptions, screen: Screen)
   });
 }
 
+export function move(
+  idOrName: string,
+  options: ClientOptions & { readonly gpu: string },
+  screen: Screen,
+): Promise<number> {
+  return withNode(options, async (client) => {
+    const took = stopwatch();
+    const { gpu } = options;
+    const { id, gpuUuids, suspended } = await client.call('moveAllocation', { id: idOrName, gpu });
+    const state = suspended ? ', and is still suspended' : '';
+    screen.write(`${id} has moved to GPU ${gpu} (${gpuUuids.join(', ')})${took()}${state}\n`);
+  });
+}
+
 /** Returns ` in SECONDS s`. */
 function stopwatch(): () => string {
   const begun = performance.now();

@@ -47,6 +47,8 @@ const STATUS: Partial<Record<ErrorCode, status>> = {
   HOST_MEMORY_LOW: status.RESOURCE_EXHAUSTED,
   ARENA_NOT_MADE: status.RESOURCE_EXHAUSTED,
   MEMORY_NOT_BACK: status.RESOURCE_EXHAUSTED,
+  ALLOCATION_STAYS: status.FAILED_PRECONDITION,
+  PROGRAM_NOT_MOVED: status.FAILED_PRECONDITION,
   SUSPENDED_BY_POD: status.FAILED_PRECONDITION,
   ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
 };
@@ -135,6 +137,11 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       const allocation = node.find(id);
       await node.resume(allocation);
       if (allocation.suspended) throw stillSuspended(allocation);
+      return allocationMessage(node, allocation);
+    },
+    moveAllocation: async ({ id, gpu }) => {
+      const allocation = node.find(id);
+      await node.move(allocation, gpu);
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {

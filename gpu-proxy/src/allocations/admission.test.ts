@@ -108,6 +108,38 @@ test('concurrent mode: a context for MPS, none for warm workers, one GPU', () =>
   );
 });
 
+describe('a move to another GPU', () => {
+  const TWIN: GpuRecord = { ...SMALL, uuid: 'GPU-c', index: 2 };
+  const gpus = new Admission([SMALL, LARGE, TWIN], settings({}));
+
+  test('needs room for memory and share, and reserves it from then on', () => {
+    const moves = { ...allocation(['GPU-a'], 5 * GiB), id: 'moves' };
+    expect(gpus.admitMove(moves, '2', [])).toBe(TWIN);
+    expect(gpus.memoryLeft(TWIN, [{ ...moves, moving: 'GPU-c' }])).toBe(3 * GiB);
+    expect(gpus.memoryLeft(SMALL, [{ ...moves, moving: 'GPU-c' }])).toBe(3 * GiB);
+    const move = (...others: AllocationSpecification[]) => gpus.admitMove(moves, 'GPU-c', others);
+    expect(() => move(allocation(['GPU-c'], 4 * GiB))).toThrow('has 4 GiB left');
+    const fixed = allocation(['GPU-c'], GiB, 60, 'fixed');
+    expect(() => gpus.admitMove({ ...moves, policy: 'fixed' }, '2', [fixed])).toThrow('60 %');
+  });
+
+  test('is refused by GPUs that differ, in concurrent mode, and with several GPUs', () => {
+    const one = allocation(['GPU-a'], GiB);
+    expect(() => gpus.admitMove(one, '1', [])).toThrow('another model');
+    expect(() => gpus.admitMove(one, '0', [])).toThrow('there already');
+    expect(() => gpus.admitMove({ ...one, moving: 'GPU-c' }, '2', [])).toThrow('moving already');
+    expect(() => gpus.admitMove(allocation(['GPU-a', 'GPU-c'], GiB), '2', [])).toThrow('2 GPUs');
+    expect(() => gpus.admitMove(allocation([], GiB), '2', [])).toThrow('0 GPUs');
+    const owner = { namespace: 'n', pod: 'p', podUid: 'u', container: 'c' };
+    expect(() => gpus.admitMove({ ...one, owner }, '2', [])).toThrow('it belongs to pod n/p');
+    const shared = new Admission([SMALL, { ...TWIN, mode: 'concurrent' }], settings({}));
+    expect(() => shared.admitMove(one, '2', [])).toThrow('concurrent mode');
+    expect(shared.otherPlaces(['GPU-a'])).toEqual([]);
+    expect(gpus.otherPlaces(['GPU-a'])).toEqual(['GPU-c']);
+    expect(gpus.otherPlaces(['GPU-a', 'GPU-c'])).toEqual([]);
+  });
+});
+
 describe('an oversubscribed GPU', () => {
   const of = (factor: number, host: number, warm = 0) =>
     new Admission([SMALL, LARGE], settings({ factor, host, warm }));

@@ -84,6 +84,35 @@ export class Admission {
     return { gpus: gpus.map(({ uuid }) => uuid), memory };
   }
 
+  /**
+   * The GPU to which an allocation may move, with room for it beside `others`.
+   * @param name index or UUID
+   * @throws ProxyError GPU_UNKNOWN, ALLOCATION_STAYS; or with the figures, if it does not fit
+   */
+  admitMove(
+    allocation: AllocationSpecification,
+    name: string,
+    others: readonly AllocationSpecification[],
+  ): GpuRecord {
+    const { id, gpus } = allocation;
+    const [target] = this.#named([name]) as [GpuRecord];
+    const present = this.#gpus.find(({ uuid }) => uuid === gpus[0]);
+    const reason = whyStays(allocation, present, target);
+    if (reason !== undefined)
+      throw new ProxyError('ALLOCATION_STAYS', { id, gpu: describe(target), reason });
+    this.#require(target, allocation, others);
+    return target;
+  }
+
+  /** GPUs of the same model. @param gpus of an allocation */
+  otherPlaces(gpus: readonly string[]): string[] {
+    const present = this.#gpus.find(({ uuid }) => uuid === gpus[0]);
+    if (gpus.length !== 1 || !present) return [];
+    return this.#gpus
+      .filter((gpu) => gpu !== present && isAlike(gpu, present))
+      .map(({ uuid }) => uuid);
+  }
+
   /** The largest possible quota of a new allocation, in bytes. Its context is already deducted. */
   memoryLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
     return Math.max(0, Math.min(this.#gpuLeft(gpu, present), this.#hostLeft(gpu, present)));
@@ -267,7 +296,35 @@ function on(
   gpu: GpuRecord,
   present: readonly AllocationSpecification[],
 ): AllocationSpecification[] {
-  return present.filter(({ gpus }) => gpus.includes(gpu.uuid));
+  return present.filter(({ gpus, moving }) => gpus.includes(gpu.uuid) || moving === gpu.uuid);
+}
+
+/** Whether a program can move between the GPUs. Under MPS, the driver moves nothing. */
+function isAlike(one: GpuRecord, other: GpuRecord): boolean {
+  const exclusive = one.mode === 'exclusive' && other.mode === 'exclusive';
+  return exclusive && one.name === other.name && one.memory === other.memory;
+}
+
+function whyStays(
+  { gpus, mode, moving, owner }: AllocationSpecification,
+  present: GpuRecord | undefined,
+  target: GpuRecord,
+): string | undefined {
+  if (gpus.length !== 1 || !present) return `it has ${plural(gpus.length, 'GPU')}`;
+  if (present === target) return 'it is there already';
+  if (mode !== 'exclusive' || target.mode !== 'exclusive')
+    return 'programs in concurrent mode cannot move';
+  if (moving !== undefined) return 'it is moving already';
+  if (owner)
+    return (
+      `it belongs to pod ${owner.namespace}/${owner.pod}, ` +
+      'which the scheduler counts on the GPU that it has assigned'
+    );
+  if (isAlike(present, target)) return undefined;
+  const [here, there] = [present, target].map(
+    ({ name, memory }) => `${name} with ${formatMemorySize(memory)}`,
+  );
+  return `it is on another model: ${here}, not ${there}`;
 }
 
 function describe(gpu: GpuRecord): string {

@@ -34,6 +34,10 @@ export interface AllocationHost {
   gpuMemory(gpus: readonly string[]): number | undefined;
   /** Whether the quotas of a GPU of the allocation may exceed its memory. */
   isOversubscribed(specification: AllocationSpecification): boolean;
+  /** UUIDs of GPUs to which an allocation may move, and which its workers see for that. */
+  otherPlaces(gpus: readonly string[]): readonly string[];
+  /** An allocation has moved to another GPU. */
+  placed(specification: AllocationSpecification): void;
   /** Whether a worker may start now. False in concurrent mode while MPS is unavailable. */
   mayStart(specification: AllocationSpecification): boolean;
   /** MPS settings of its workers; undefined: they run without MPS. */

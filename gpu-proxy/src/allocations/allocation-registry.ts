@@ -165,6 +165,20 @@ export class AllocationRegistry {
     return this.#move(allocation, 'entering', by, () => allocation.unsuspend(by));
   }
 
+  /** Moves it to another GPU, which has room for it. @throws ProxyError */
+  async move(allocation: Allocation, gpu: string): Promise<void> {
+    const begun = performance.now();
+    const [from] = allocation.specification.gpus;
+    const moving = allocation.move(gpu);
+    this.#options.changed();
+    await moving.finally(() => this.#options.changed());
+    const seconds = (performance.now() - begun) / 1000;
+    this.#options.host.logger.info(
+      { ...named(allocation), from, to: gpu, sessions: allocation.sessionCount, seconds },
+      'allocation has moved to another GPU',
+    );
+  }
+
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
     const sessions = allocation.sessionCount;

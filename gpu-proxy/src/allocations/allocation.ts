@@ -12,6 +12,7 @@ import { ClientSocket } from './client-socket.js';
 import { ConnectionQueue, hasGone } from './connection-queue.js';
 import { sendRefusal } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
+import { Relocation } from './relocation.js';
 import { Suspension } from './suspension.js';
 
 /**
@@ -26,6 +27,7 @@ export class Allocation {
   readonly #queue: ConnectionQueue;
   readonly #refusals: RefusalLog;
   readonly #suspension: Suspension;
+  readonly #relocation: Relocation;
   /** Why the annotation of its pod is not followed yet, as a sentence; undefined: it is. */
   suspensionRefused: string | undefined;
   #socket: ClientSocket;
@@ -60,6 +62,11 @@ export class Allocation {
       sessions: () => this.sessions,
       resumed: () => this.resume(),
     });
+    this.#relocation = new Relocation({
+      ...{ directory, logger: this.#logger, suspension: this.#suspension },
+      sessions: () => this.sessions,
+      placed: () => host.placed(this.specification),
+    });
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);
   }
@@ -92,7 +99,7 @@ export class Allocation {
     const allocation = new Allocation(AllocationDirectory.open(directory), host);
     try {
       allocation.#sessions.takeOver();
-      allocation.#suspension.takeOver();
+      allocation.#relocation.takeOver();
     } catch (error) {
       allocation.leave();
       throw error;
@@ -217,6 +224,11 @@ export class Allocation {
     return this.#suspension.resume(by);
   }
 
+  /** Moves its sessions to another GPU; see Relocation. @throws ProxyError */
+  move(gpu: string): Promise<void> {
+    return this.#relocation.move(gpu);
+  }
+
   /** Whether the policy of an oversubscribed GPU suspends it. */
   get evicted(): boolean {
     return this.specification.suspendedBy?.includes('policy') === true;
@@ -283,6 +295,7 @@ export class Allocation {
     this.#socket.leave();
     this.#queue.drop();
     this.#suspension.end();
+    this.#relocation.end();
     this.#refusals.end();
     this.#sessions.leave();
   }
@@ -322,6 +335,7 @@ export class Allocation {
 
   #noteIntroduced(live: LiveSession): void {
     this.#suspension.noteIntroduced(live);
+    this.#relocation.noteIntroduced(live);
     if (live.session.gpu) this.#queue.noteSession();
     this.#queue.resume();
   }
@@ -338,6 +352,7 @@ export class Allocation {
 
   #finish(): void {
     this.#suspension.end();
+    this.#relocation.end();
     this.#refusals.end();
     this.#sessions.end();
   }

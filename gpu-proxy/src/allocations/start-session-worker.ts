@@ -34,7 +34,8 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
   const build = otherBuild(start);
   const options = workerOptions(start);
   const tenant = tenantOf(start);
-  const warm = build === undefined ? host.takeWarmWorker(specification.gpus) : undefined;
+  const suits = build === undefined && specification.shownAs === undefined;
+  const warm = suits ? host.takeWarmWorker(specification.gpus) : undefined;
   try {
     if (warm) {
       files.writeRecord({ ...record, worker: warm.identity });
@@ -70,7 +71,7 @@ function otherBuild({ directory, host }: SessionStart): string | undefined {
 
 function workerOptions({ host, directory, record, files }: SessionStart): WorkerOptions {
   const { specification } = directory;
-  const { memory, gpus, limits, uid, mode, trace } = specification;
+  const { memory, gpus, shownAs, limits, uid, mode, trace } = specification;
   const contextMemory = host.cost('contextMemory', gpus);
   const { slot } = record;
   return {
@@ -79,7 +80,9 @@ function workerOptions({ host, directory, record, files }: SessionStart): Worker
     quotaPath: directory.quota,
     slot,
     sharing: directory.sharing,
-    gpus,
+    gpus: shownAs === undefined ? gpus : [shownAs],
+    place: shownAs === undefined ? undefined : gpus[0],
+    otherPlaces: host.otherPlaces(gpus),
     limits,
     uid,
     summary: trace === 'summary',

@@ -109,11 +109,34 @@ export class Suspension {
     });
   }
 
-  /** An earlier gpu-proxy may have been killed while it suspended or resumed the sessions. */
-  takeOver(): void {
+  /**
+   * Executes `body` while the memory of all sessions is out. Then those go on that did before.
+   * @throws ProxyError every session goes on unchanged; after MEMORY_NOT_BACK it is suspended
+   */
+  whileOut(body: () => Promise<void>): Promise<void> {
+    return this.#next(async () => {
+      this.#suspending = true;
+      try {
+        await this.#leaveAll(await this.#suspendAll());
+        await body();
+      } finally {
+        this.#suspending = false;
+        if (!this.#suspended) await this.#resumeAll(this.#evictors);
+      }
+    });
+  }
+
+  /**
+   * An earlier gpu-proxy may have been killed while it suspended or resumed the sessions.
+   * @param first is executed before a session is resumed
+   */
+  takeOver(first?: () => Promise<void>): void {
+    const { logger } = this.#options;
     const sessions = this.#options.sessions();
     if (this.#suspended) for (const session of sessions) void this.#suspendLate(session);
-    if (this.#suspended || sessions.some(({ arena }) => arena.mayBeOut)) void this.#resumeUnheld();
+    if (first) this.#next(first).catch((error) => logger.error((error as Error).message));
+    if (first || this.#suspended || sessions.some(({ arena }) => arena.mayBeOut))
+      void this.#resumeUnheld();
     else for (const session of sessions) session.tell('resume');
   }
 
@@ -137,6 +160,12 @@ export class Suspension {
 
   get #suspendedBy(): readonly Suspender[] {
     return this.#options.directory.specification.suspendedBy ?? [];
+  }
+
+  /** Who suspends it if the GPU has no room for its memory. */
+  get #evictors(): Suspender[] {
+    const { host, directory } = this.#options;
+    return host.isOversubscribed(directory.specification) ? ['policy'] : [];
   }
 
   #others(by: Suspender): Suspender[] {
@@ -287,8 +316,7 @@ export class Suspension {
         await this.#next(async () => {
           if (!isUnheld()) return;
           if (this.#suspended) this.#save([], false);
-          const isOver = host.isOversubscribed(directory.specification);
-          await this.#resumeAll(isOver ? ['policy'] : []);
+          await this.#resumeAll(this.#evictors);
         });
         return;
       } catch (error) {

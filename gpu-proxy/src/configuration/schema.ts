@@ -96,6 +96,13 @@ export const NODE_OPTIONS = {
     otherwise: "half of the node's memory",
     reloadable: true,
   }),
+  movable: option(trueOrFalse, {
+    help:
+      'programs that start from now on can move to another GPU of the same model ' +
+      '(gpu-proxy move); their workers see all of these; requires driver 580 and hostMemory',
+    default: 'false',
+    reloadable: true,
+  }),
   oversubscription: option(perGpu(factor(1, 4)), {
     help:
       'the quotas of a GPU may be so many times its memory: some are in host memory, in turns; ' +

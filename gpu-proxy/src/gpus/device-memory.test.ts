@@ -98,4 +98,7 @@ test('a session has a context on each GPU; a GPU that was not granted has no quo
   ]);
   const [, other] = holdingsOf({ gpus: ['GPU-a'], memory: 2000 * MiB }, [1], GPUS, processes);
   expect(other).toEqual({ gpu: B, held: 900 * MiB, allowed: (500 + 127) * MiB });
+  const moving = { gpus: ['GPU-a'], moving: 'GPU-b', memory: 2000 * MiB };
+  const [, second] = holdingsOf(moving, [1], GPUS, processes);
+  expect(second).toEqual({ gpu: B, held: 900 * MiB, allowed: (2000 + 500 + 127) * MiB });
 });

@@ -69,21 +69,30 @@ export function marginOf({ contextMemory }: Pick<GpuRecord, 'contextMemory'>): n
   return UNCOUNTED + Math.ceil((contextMemory * CONTEXT_TOLERANCE) / MIB) * MIB;
 }
 
+/** Bytes that an allocation may have on a GPU, beside what the driver needs. */
+export function quotaOn(
+  { uuid }: Pick<GpuRecord, 'uuid'>,
+  { gpus, moving, memory }: Pick<AllocationSpecification, 'gpus' | 'moving' | 'memory'>,
+): number {
+  return gpus.includes(uuid) || moving === uuid ? memory : 0;
+}
+
 /**
  * Memory of the allocation's processes on each GPU. The limit is the quota, one context that the
- * node reserves, and a margin for each session. With several GPUs, each session charges one context
- * only, so one context per process is allowed on each. GPUs of other allocations have quota 0.
+ * node reserves, and a margin for each session. While it moves, that holds on both GPUs. With
+ * several GPUs, each session charges one context only, so one context per process is allowed on
+ * each. GPUs of other allocations have quota 0.
  * @param pids of its workers and of processes that they started
  */
 export function holdingsOf(
-  { gpus, memory }: Pick<AllocationSpecification, 'gpus' | 'memory'>,
+  { gpus, moving, memory }: Pick<AllocationSpecification, 'gpus' | 'moving' | 'memory'>,
   pids: readonly number[],
   inventory: readonly GpuRecord[],
   reading: NvmlReading,
 ): Holding[] {
   return inventory.map((gpu) => {
     const uses = pids.flatMap((pid) => reading.get(pid)?.get(gpu.uuid) ?? []);
-    const quota = gpus.includes(gpu.uuid) ? memory : 0;
+    const quota = quotaOn(gpu, { gpus, moving, memory });
     const contexts = gpus.length > 1 ? uses.length : 1;
     // Each session except the first charges a context to the quota. So the quota limits the number
     // of sessions that get a margin.

@@ -3,7 +3,7 @@ import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { identifyProcess, isAlive, userOf } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
-import { type Holding, holdingsOf, marginOf } from './device-memory.js';
+import { type Holding, holdingsOf, marginOf, quotaOn } from './device-memory.js';
 import type { NvmlReading } from './nvml-monitor.js';
 
 /** The part of an allocation that the check needs. */
@@ -131,8 +131,8 @@ export class SecondCheck {
     { gpu, held, allowed }: Holding,
   ): void {
     const { specification, workers } = allocation;
-    const { id, memory, gpus } = specification;
-    const quota = gpus.includes(gpu.uuid) ? memory : 0;
+    const { id } = specification;
+    const quota = quotaOn(gpu, specification);
     allocation.end(
       new ProxyError('MEMORY_BEYOND_QUOTA', {
         id,

@@ -55,6 +55,23 @@ test('with several GPUs, the driver tells where the memory and the processes are
   ]);
 });
 
+test('a GPU may appear as the one that its programs saw first', () => {
+  const gpus = READING.gpus.map((gpu) => ({ ...gpu, constants: { nvmlA: `0 ${gpu.uuid}` } }));
+  const moved = { ...ALLOCATION, gpus: ['GPU-b'], shownAs: 'GPU-a' };
+  const lines = makePage({ ...READING, gpus }, moved, (pid, gpu) => (gpu === 'GPU-b' ? pid : 0));
+  expect(lines.trim().split('\n')).toEqual([
+    'nvidia-virtual-gpus 1',
+    'system nvmlS 0 ff',
+    'gpu GPU-a',
+    'memory 1000 30',
+    'busy 100',
+    'process 7 20 70',
+    'process 8 10 71',
+    'answer nvmlA 0 GPU-a',
+    'answer nvmlB/2 0 02',
+  ]);
+});
+
 test('a GPU may be named by its index', () => {
   expect(page({ gpus: ['1'] })).toContain('gpu GPU-b');
   expect(page({ gpus: ['1'] })).not.toContain('gpu GPU-a');

@@ -35,6 +35,8 @@ export interface ShownSession {
 export interface ShownAllocation {
   /** Indices or UUIDs; empty: all GPUs. */
   readonly gpus: readonly string[];
+  /** UUID of the GPU as which its GPU appears; undefined: as itself. */
+  readonly shownAs?: string | undefined;
   /** Bytes on each GPU; 0: all of it. */
   readonly memory: number;
   /** Bytes charged to the quota. */
@@ -74,14 +76,26 @@ export function makePage(
   const lines = [
     FIRST_LINE,
     ...Object.entries(system).map(([call, answer]) => `system ${call} ${answer}`),
-    ...shown.flatMap((gpu) => linesOf(gpu, shown.length, allocation, busyOf)),
+    ...shown.flatMap((gpu) =>
+      linesOf(
+        gpu,
+        gpus.find(({ uuid }) => uuid === allocation.shownAs) ?? gpu,
+        shown.length,
+        allocation,
+        busyOf,
+      ),
+    ),
   ];
   return `${lines.join('\n')}\n`;
 }
 
-/** With several GPUs, the quota does not tell which one holds the memory, but the driver does. */
+/**
+ * With several GPUs, the quota does not tell which one holds the memory, but the driver does.
+ * @param face the GPU as which it appears
+ */
 function linesOf(
-  { uuid, memory, constants, readings, processes }: DeviceState,
+  { uuid, memory, readings, processes }: DeviceState,
+  face: Pick<DeviceState, 'uuid' | 'constants'>,
   count: number,
   allocation: ShownAllocation,
   busyOf: (workerPid: number, gpu: string) => number,
@@ -98,11 +112,11 @@ function linesOf(
   const used = count > 1 ? sum(sessions.map((session) => session.memory)) : allocation.used;
   const busy = Math.min(100, sum(sessions.map((session) => session.busy)));
   return [
-    `gpu ${uuid}`,
+    `gpu ${face.uuid}`,
     `memory ${allocation.memory || memory} ${used}`,
     `busy ${busy}`,
     ...sessions.map((session) => `process ${session.pid} ${session.memory} ${session.busy}`),
-    ...Object.entries({ ...constants, ...readings }).map(
+    ...Object.entries({ ...face.constants, ...readings }).map(
       ([call, answer]) => `answer ${call} ${answer}`,
     ),
   ];

@@ -121,7 +121,7 @@ export class NvmlPages {
     return Math.round(sum / Math.max(1, this.#busy.length));
   }
 
-  #textOf({ specification: { gpus, memory }, memoryUsed, sessions }: Allocation): string {
+  #textOf({ specification: { gpus, shownAs, memory }, memoryUsed, sessions }: Allocation): string {
     if (!this.#reading) return this.#missing ? EMPTY_PAGE : PENDING_PAGE;
     const shown = sessions
       .filter(({ use }) => use.contexts > 0)
@@ -130,7 +130,7 @@ export class NvmlPages {
         pid: innermostPid(session.record.client.pid),
         memory: use.memory,
       }));
-    const allocation = { gpus, memory, used: memoryUsed, sessions: shown };
+    const allocation = { gpus, shownAs, memory, used: memoryUsed, sessions: shown };
     return makePage(this.#reading, allocation, (pid, gpu) => this.#busyOf(pid, gpu));
   }
 

@@ -21,7 +21,7 @@ export async function startNode(
   const node = await GpuNode.start({
     installation,
     backend,
-    gpus: await takeInventory({ installation, backend, gpus: [] }),
+    gpus: await takeInventory({ installation, backend, gpus: [], launcher: options.launcher }),
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
     state: opened,
     arbitrated: false,

@@ -22,7 +22,9 @@ place = os.path.dirname(os.path.abspath(sys.argv[0]))
 if "--control" not in sys.argv:
     os.execv(os.path.join(place, "real-worker"), sys.argv)
 number = re.search(r"/sessions/(\\d+)/", sys.argv[sys.argv.index("--figures") + 1])[1]
-gpu = {"name": "none", "uuid": "none", "memory": 0}
+def option(name, otherwise):
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else otherwise
+gpu = {"name": "none", "uuid": option("--place", option("--gpu", "none")), "memory": 0}
 def answers():
     with open(os.path.join(place, "answers")) as file: told = json.load(file)
     return {**told.get("all", {}), **told.get(number, {})}
@@ -31,20 +33,21 @@ while "waits" in answers(): time.sleep(0.01)
 started = {"event": "started", "pid": 1, "program": "x", "gpu": gpu, "driverVersion": 1}
 os.write(4, (json.dumps(started) + "\\n").encode())
 client, commands = socket.socket(fileno=3), socket.socket(fileno=6)
-arenas, kept, out = [], [], 0
+arenas, kept, out, gpu_now = [], [], 0, None
 
 def hold():
     os.closerange(3, 7)
     while "passes" in answers(): time.sleep(0.01)
     os._exit(0)
 
-def answer(command, count, files):
-    global arenas, kept, out
+def answer(whole, command, count, files):
+    global arenas, kept, out, gpu_now
     told = answers()
     sizes = [f"{os.fstat(file).st_size}/{os.fstat(file).st_blocks * 512}" for file in files]
     with open(os.path.join(place, "commands"), "a") as log:
-        print(number, command, *sizes, file=log)
-    line = told.get(command, "done")
+        print(number, whole if command == "move" else command, *sizes, file=log)
+    line = told.get(whole, told.get(f"{command} on {gpu_now}", told.get(command, "done")))
+    if command == "move" and line == "done": gpu_now = whole.split()[1]
     for file in files:
         arenas.append(mmap.mmap(file, os.fstat(file).st_size))
         arenas[-1][0:4] = b"left"
@@ -68,13 +71,22 @@ while True:
     text, control, _, _ = commands.recvmsg(100, socket.CMSG_SPACE(8))
     files = list(array.array("i", b"".join(data for _, _, data in control)))
     command, *count = text.decode().split()
-    line = answer(command, sum(map(int, count)), files[1:])
+    bytes = sum(map(int, filter(str.isdigit, count)))
+    line = answer(text.decode(), command, bytes, files[1:])
     if line is None: continue
     if files: os.write(files[0], (line + "\\n").encode())
     for file in files: os.close(file)
 `;
 
-type Command = 'suspend' | 'leave' | 'enter' | 'resume' | 'drop';
+type Command =
+  | 'suspend'
+  | 'leave'
+  | 'enter'
+  | `move ${string}`
+  | 'resume'
+  /** Once it has moved to this GPU. */
+  | `resume on ${string}`
+  | 'drop';
 /**
  * Answers by command; by default `done`. Null: it keeps silent. `keep`: it does not free an arena
  * that is dropped. `passes`: another process has its arenas, as long as it is told so.

@@ -16,6 +16,7 @@ import { parseReport } from '../sessions/session.js';
 import {
   ChildWorker,
   closeFiles,
+  otherPlaceArguments,
   type Worker,
   type WorkerFiles,
   type WorkerListener,
@@ -30,6 +31,8 @@ export interface WarmWorkersOptions {
   readonly addon: Addon;
   readonly launcher: Launcher;
   readonly logger: Logger;
+  /** UUIDs of GPUs to which their sessions may move. By default none. */
+  otherPlaces?(): readonly string[];
 }
 
 const BACKOFF = { first: 1000, longest: 60_000 };
@@ -127,12 +130,16 @@ export class WarmWorker {
 
   constructor(
     gpu: GpuRecord,
-    { executable, backend, addon, launcher }: WarmWorkersOptions,
+    { executable, backend, addon, launcher, otherPlaces = () => [] }: WarmWorkersOptions,
     ended: (reason: string) => void,
   ) {
     const [file, args] = launcher.command(
       executable,
-      ['--warm', '--gpu', gpu.uuid, ...driverArguments(backend)],
+      [
+        ...['--warm', '--gpu', gpu.uuid],
+        ...otherPlaceArguments(otherPlaces()),
+        ...driverArguments(backend),
+      ],
       {},
     );
     const [control, theirs] = addon.socketPair();

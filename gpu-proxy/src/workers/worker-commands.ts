@@ -9,7 +9,11 @@ const PATIENCE_MS = 10_000;
 const MOST_BYTES = 1024;
 
 /** The commands of native/worker/session/control.h. */
-export type WorkerCommand = `${'suspend' | 'leave' | 'enter'} ${number}` | 'resume' | 'drop';
+export type WorkerCommand =
+  | `${'suspend' | 'leave' | 'enter'} ${number}`
+  | `move ${string}`
+  | 'resume'
+  | 'drop';
 
 export type WorkerAnswer =
   /**

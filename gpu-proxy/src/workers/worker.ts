@@ -16,8 +16,12 @@ export interface WorkerOptions extends DriverChoice {
   readonly slot: number;
   /** Directory that the workers of the allocation share. */
   readonly sharing: string;
-  /** Indices or UUIDs; empty: all. */
+  /** Indices or UUIDs, as its program sees them; empty: all. */
   readonly gpus: readonly string[];
+  /** UUID of the GPU on which it starts; undefined: the one that its program sees. */
+  readonly place: string | undefined;
+  /** UUIDs of the GPUs to which it may move. */
+  readonly otherPlaces: readonly string[];
   /** Bytes that the session's first context is charged to the quota. */
   readonly contextCharge: number;
   /** Bytes that each further context is charged. */
@@ -188,7 +192,13 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--max-handles', String(options.limits.handles)],
     ...['--max-pinned', String(options.limits.pinnedMemory)],
     ...options.gpus.flatMap((gpu) => ['--gpu', gpu]),
+    ...given('--place', options.place),
+    ...otherPlaceArguments(options.otherPlaces),
   ];
+}
+
+export function otherPlaceArguments(gpus: readonly string[]): string[] {
+  return gpus.flatMap((gpu) => ['--other-place', gpu]);
 }
 
 function given(option: string, value: string | number | undefined): string[] {

@@ -125,5 +125,6 @@ export interface AdminCalls {
   drainAllocation: [{ readonly id: string }, AllocationMessage];
   suspendAllocation: [{ readonly id: string }, AllocationMessage];
   resumeAllocation: [{ readonly id: string }, AllocationMessage];
+  moveAllocation: [{ readonly id: string; readonly gpu: string }, AllocationMessage];
   deleteAllocation: [{ readonly id: string; readonly force: boolean }, Record<string, never>];
 }

@@ -1,0 +1,150 @@
+import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { LiveSession } from '../sessions/live-session.js';
+import type { WorkerAnswer } from '../workers/worker-commands.js';
+import type { AllocationDirectory } from './allocation-directory.js';
+import type { Suspension } from './suspension.js';
+
+interface RelocationOptions {
+  readonly directory: AllocationDirectory;
+  readonly logger: Logger;
+  readonly suspension: Pick<Suspension, 'whileOut' | 'resume' | 'takeOver'>;
+  /** The live sessions. */
+  sessions(): readonly LiveSession[];
+  /** Its specification names another GPU. */
+  placed(): void;
+}
+
+/** How long the driver may take to move what cannot leave: it copies 1.3 GB/s (H200). */
+const MOVE_MS = 60_000;
+
+/**
+ * Moves all sessions of an allocation to another GPU, or none. Meanwhile, `moving` of its
+ * specification reserves its memory on the second GPU: the new one at first, then the former one,
+ * until the memory is back. So it can return at any step. Its sessions belong on the GPU that
+ * `gpus` names, wherever gpu-proxy was killed.
+ */
+export class Relocation {
+  readonly #options: RelocationOptions;
+  #ended = false;
+
+  constructor(options: RelocationOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Requires one GPU, and room on the other one. Reserves the room before it returns.
+   * @param to UUID of a GPU of the same model
+   * @throws ProxyError: it is on its former GPU, and goes on if it was not suspended
+   */
+  async move(to: string): Promise<void> {
+    const { suspension } = this.#options;
+    const { suspended = false } = this.#specification;
+    const from = this.#present;
+    this.#save({ moving: to });
+    try {
+      await suspension.whileOut(() => this.#place(from, to));
+    } catch (error) {
+      if (this.#present === to && !this.#ended) {
+        await suspension.whileOut(() => this.#place(to, from));
+        if (!suspended) await suspension.resume('node');
+      }
+      throw error;
+    } finally {
+      if (!this.#ended) this.#save({ moving: undefined });
+    }
+  }
+
+  /** An earlier gpu-proxy may have been killed while it moved the sessions. */
+  takeOver(): void {
+    const { moving } = this.#specification;
+    this.#options.suspension.takeOver(
+      moving === undefined
+        ? undefined
+        : async () => {
+            await this.#gather(this.#options.sessions(), this.#present);
+            if (!this.#ended) this.#save({ moving: undefined });
+          },
+    );
+  }
+
+  /** A session has begun. Its worker may have been started on the former GPU. */
+  noteIntroduced(live: LiveSession): void {
+    const started = live.session.gpu?.uuid;
+    const { gpus } = this.#specification;
+    if (started !== undefined && gpus.length === 1 && started !== gpus[0])
+      void this.#gather([live], this.#present);
+  }
+
+  /** The allocation ends, or this gpu-proxy leaves it. */
+  end(): void {
+    this.#ended = true;
+  }
+
+  get #specification() {
+    return this.#options.directory.specification;
+  }
+
+  get #present(): string {
+    return this.#specification.gpus[0] as string;
+  }
+
+  #save(change: Partial<Pick<AllocationSpecification, 'gpus' | 'moving' | 'shownAs'>>): void {
+    const { directory } = this.#options;
+    const { id } = directory.specification;
+    if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: id });
+    directory.save({ ...directory.specification, ...change });
+  }
+
+  /** All sessions, or none. The memory of all is out. */
+  async #place(from: string, to: string): Promise<void> {
+    const tried: LiveSession[] = [];
+    for (const live of this.#options.sessions()) {
+      tried.push(live);
+      const answer = await tell(live, to);
+      if (!isRefusal(answer)) continue;
+      await this.#gather(tried, from);
+      const { pid, program } = live.session.record.client;
+      throw new ProxyError('PROGRAM_NOT_MOVED', {
+        ...{ id: this.#specification.id, pid, program, gpu: to },
+        reason: answer.reason,
+      });
+    }
+    const { shownAs = from } = this.#specification;
+    this.#save({
+      ...{ gpus: [to], moving: from },
+      ...{ shownAs: shownAs === to ? undefined : shownAs },
+    });
+    this.#options.placed();
+  }
+
+  /** Ends the sessions that cannot be on the GPU. */
+  async #gather(sessions: readonly LiveSession[], gpu: string): Promise<void> {
+    for (const live of sessions) {
+      const answer = await tell(live, gpu);
+      if (!isRefusal(answer)) continue;
+      live.session.logger.error(
+        `The session ends, because it cannot return to GPU ${gpu}: ${answer.reason}.`,
+      );
+      live.kill();
+    }
+  }
+}
+
+/**
+ * A session that has not begun may never begin, so it is not waited for. It executes the command
+ * before its first call.
+ */
+async function tell(live: LiveSession, gpu: string): Promise<WorkerAnswer> {
+  const { session, arena } = live;
+  if (session.introduced || arena.mayBeOut) return live.command(`move ${gpu}`, MOVE_MS);
+  live.tell(`move ${gpu}`);
+  return { kind: 'done', bytes: 0 };
+}
+
+function isRefusal(
+  answer: WorkerAnswer,
+): answer is Extract<WorkerAnswer, { kind: 'refused' | 'silent' }> {
+  return answer.kind === 'refused' || answer.kind === 'silent';
+}
