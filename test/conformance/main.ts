@@ -14,7 +14,7 @@ import {
   listBuilds,
 } from './builds.js';
 import { callsOf, coverage } from './coverage.js';
-import { type Column, columns, commandFor, MODES, type Mode } from './modes.js';
+import { type Column, columns, commandFor, MODES, type Mode, moves } from './modes.js';
 import {
   difference,
   ownJudgement,
@@ -32,7 +32,8 @@ const HELP = `Runs the conformance programs and compares the output with that of
   --jobs N        programs at a time (default: 2)
   --seconds N     timeout of a run (default: 60)
   --synchronous   every call waits for its reply
-  --suspended     suspend the session before each call; its memory leaves and comes back
+  --suspended     suspend the session before each call; its memory leaves and comes back, on the
+                  simulated GPU also to another GPU
   --show          print the output of each run
   --coverage      count calls: fail for each supported one that no program made with success
   --json FILE     also write the results to this file`;
@@ -140,7 +141,9 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
   const traced = values.coverage && column.mode !== 'native';
   const trace = traced ? `${cwd}.json` : undefined;
   const { command, args, env } = commandFor(build, column, values.build, trace);
-  const suspending = column.suspended ? new SuspendingBuild(`${cwd}-build`) : undefined;
+  const suspending = column.suspended
+    ? new SuspendingBuild(`${cwd}-build`, moves(build, column))
+    : undefined;
   try {
     const outcome = await runChild(command, args, {
       cwd,
@@ -177,9 +180,11 @@ function printSuspensions(): number {
   const all = [...suspensions.values()];
   const times = all.reduce((sum, one) => sum + one.times, 0);
   const bytes = all.reduce((sum, one) => sum + one.bytes, 0);
+  const moved = all.reduce((sum, one) => sum + one.moves, 0);
   const never = [...suspensions].flatMap(([name, one]) => (one.times === 0 ? [name] : []));
   console.log(
-    `${times} suspensions, in which ${formatMemorySize(bytes)} left and came back; ` +
+    `${times} suspensions, in which ${formatMemorySize(bytes)} left and came back, and ` +
+      `${moved} moves to another GPU; ` +
       `never suspended: ${never.sort().join(', ') || 'none'}`,
   );
   return times > 0 && bytes > 0 ? 0 : 1;

@@ -20,7 +20,7 @@ export interface Column {
   readonly mode: Mode;
   /** Every call waits for its reply. */
   readonly synchronous: boolean;
-  /** The session is suspended before each call, and its memory leaves and comes back. */
+  /** The session is suspended before each call; its memory leaves, comes back, and moves. */
   readonly suspended: boolean;
 }
 
@@ -34,6 +34,25 @@ export function columns(modes: readonly Mode[], ways: Ways): Column[] {
       ? { name: mode, mode, synchronous: false, suspended: false }
       : { name: [mode, ...names].join(', '), mode, ...ways },
   );
+}
+
+/**
+ * A kernel of the first one counts the GPUs of the driver. The processes of the others share
+ * memory, so they would have to move together.
+ */
+const STAYING = new Set([
+  'dynamic_errors',
+  'earlier_ipc',
+  'ipc_errors',
+  'ipc_events',
+  'ipc_memory',
+  'pool_sharing',
+  'shareable_handles',
+]);
+
+/** Whether its session moves between two GPUs. */
+export function moves({ name, gpus }: Build, { mode, suspended }: Column): boolean {
+  return suspended && mode === 'simulated' && gpus === 1 && !STAYING.has(name);
 }
 
 /** @param trace file for a trace of the run; undefined: none */
@@ -62,7 +81,10 @@ export function commandFor(
       '--',
       binary,
     ],
-    env: { ...env, NVIDIA_VIRTUAL_SIMULATED_GPUS: String(build.gpus) },
+    env: {
+      ...env,
+      NVIDIA_VIRTUAL_SIMULATED_GPUS: String(build.gpus + Number(moves(build, column))),
+    },
   };
 }
 

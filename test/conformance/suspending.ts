@@ -7,9 +7,20 @@ import {
 
 interface Suspensions {
   readonly times: number;
+  /** To the other GPU. */
+  readonly moves: number;
   /** That left the GPU, over all times. */
   readonly bytes: number;
 }
+
+/** The first two simulated GPUs. */
+const [HERE, THERE] = [0, 1].map((index) => `GPU-73696d75-6c61-4064-a970-75000000000${index}`);
+
+/** Starts a worker whose session may move. A query for the driver has no figures. */
+const MOVING = `#!/bin/sh
+case " $* " in *" --figures "*) set -- "$@" --gpu ${HERE} --other-place ${THERE};; esac
+exec "$(dirname "$0")/suspending-worker" "$@"
+`;
 
 /**
  * A copy of the build with a worker that suspends its session before each frame
@@ -19,19 +30,25 @@ export class SuspendingBuild {
   readonly directory: string;
   readonly #counts: string;
 
-  constructor(directory: string) {
+  /** @param moves whether sessions move between two simulated GPUs */
+  constructor(directory: string, moves: boolean) {
     this.directory = directory;
     const workers = makeBuildWithoutWorker(directory);
     this.#counts = path.join(workers, 'suspensions');
+    const worker = path.join(workers, 'nvidia-virtual-worker');
     copyFileSync(
       path.join(BUILT_WORKERS, 'test', 'suspending_worker'),
-      path.join(workers, 'nvidia-virtual-worker'),
+      moves ? path.join(workers, 'suspending-worker') : worker,
     );
-    writeFileSync(this.#counts, Buffer.alloc(16), { mode: 0o666 });
+    if (moves) writeFileSync(worker, MOVING, { mode: 0o755 });
+    writeFileSync(this.#counts, Buffer.alloc(24), { mode: 0o666 });
   }
 
   get suspensions(): Suspensions {
     const counts = readFileSync(this.#counts);
-    return { times: Number(counts.readBigUInt64LE(0)), bytes: Number(counts.readBigUInt64LE(8)) };
+    const [times = 0, bytes = 0, moves = 0] = [0, 8, 16].map((at) =>
+      Number(counts.readBigUInt64LE(at)),
+    );
+    return { times, bytes, moves };
   }
 }

@@ -104,4 +104,10 @@ std::string uuidText(const std::uint8_t (&uuid)[16]) {
   return text;
 }
 
+std::string uuidText(const CUuuid& uuid) {
+  std::uint8_t bytes[sizeof uuid.bytes];
+  std::memcpy(bytes, uuid.bytes, sizeof bytes);
+  return uuidText(bytes);
+}
+
 }  // namespace worker

@@ -22,5 +22,6 @@ void limitMemory(std::vector<wire::DeviceInfo>& devices, std::uint64_t limit);
 
 /// In the format of nvidia-smi: GPU-xxxxxxxx-xxxx-….
 std::string uuidText(const std::uint8_t (&uuid)[16]);
+std::string uuidText(const CUuuid& uuid);
 
 }  // namespace worker

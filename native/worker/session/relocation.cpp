@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdint>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,15 +25,9 @@ std::vector<CUuuid> visible(const Driver& driver) {
   return uuids;
 }
 
-std::string textOf(const CUuuid& uuid) {
-  std::uint8_t bytes[sizeof uuid.bytes];
-  std::memcpy(bytes, uuid.bytes, sizeof bytes);
-  return uuidText(bytes);
-}
-
 std::optional<std::size_t> find(const std::vector<CUuuid>& uuids, std::string_view gpu) {
   for (std::size_t device = 0; device < uuids.size(); ++device)
-    if (textOf(uuids[device]) == gpu) return device;
+    if (uuidText(uuids[device]) == gpu) return device;
   return std::nullopt;
 }
 

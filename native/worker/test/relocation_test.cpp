@@ -2,7 +2,6 @@
 #include "native/worker/session/relocation.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +59,7 @@ struct Moving : Machine, worker::test::SimulatedSession {
   std::string uuid(CUdevice device) const {
     CUuuid uuid{};
     CHECK(driver.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS);
-    std::uint8_t bytes[16];
-    std::memcpy(bytes, uuid.bytes, sizeof bytes);
-    return worker::uuidText(bytes);
+    return worker::uuidText(uuid);
   }
   CUdeviceptr allocate(std::uint32_t value) {
     const auto made = frames.call(CallNumber::cuMemAlloc_v2, kBytes);

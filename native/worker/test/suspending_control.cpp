@@ -1,8 +1,9 @@
 // Makes a worker that suspends its session before each frame, moves its memory to the host and
-// back, whole and in parts by turns, and lets it execute one frame. For `--suspended` of
+// back, whole and in parts by turns, and lets it execute one frame. When all of it is out, the
+// session moves to another GPU, if its driver sees one. For `--suspended` of
 // test/conformance. It is linked with main.cpp in the place of control.cpp. The file "suspensions"
-// beside it, if there is one, has two words: how often it suspended the session, and how many bytes
-// were out.
+// beside it, if there is one, has three words: how often it suspended the session, how many bytes
+// were out, and how often the session moved.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "native/worker/driver/devices.h"
 #include "native/worker/session/control.h"
 #include "native/worker/session/session.h"
 #include "wire/wait.h"
@@ -25,7 +27,7 @@ constexpr std::uint64_t kPatience = 2'000'000, kPass = 1'000'000;
 constexpr std::uint64_t kOften = std::uint64_t{16} << 20;
 constexpr unsigned kSeldom = 63;
 
-using Counts = std::atomic<std::uint64_t>[2];
+using Counts = std::atomic<std::uint64_t>[3];
 
 /// Opened before main(): the worker gives up its view of the file system.
 Counts* openCounts() {
@@ -51,7 +53,10 @@ class Leaving {
  public:
   Leaving(Session& session, Suspension& suspension) : session_(session), suspension_(suspension) {}
 
-  void whole() { leave(session_.swap.bytes()); }
+  void whole() {
+    leave(session_.swap.bytes());
+    move();
+  }
   void inParts() {
     const std::uint64_t part = session_.swap.bytes() / 3;
     leave(part);
@@ -64,6 +69,13 @@ class Leaving {
     const std::uint64_t lacking = session_.swap.lacking(bytes);
     check(suspension_.leave(bytes, lacking > 0 ? makeArena(lacking) : OwnedFile()));
     if (counts != nullptr) (*counts)[1] += session_.swap.outBytes();
+  }
+  void move() {
+    const Driver& driver = session_.memory.below();
+    CUuuid other{};
+    if (driver.cuDeviceGetUuid_v2(&other, 1) != CUDA_SUCCESS) return;
+    check(suspension_.move(uuidText(other)));
+    if (counts != nullptr) ++(*counts)[2];
   }
   void check(const std::string& sentence) {
     if (!sentence.empty()) session_.fail("its memory did not move: " + sentence);
