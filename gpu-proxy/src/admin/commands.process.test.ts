@@ -35,8 +35,9 @@ afterEach(async () => {
   place.remove();
 });
 
-async function serve(): Promise<void> {
-  server = new CommandUnderTest(place, ['serve', '--state', state, '--backend', 'simulated']);
+async function serve(options: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const words = ['serve', '--state', state, '--backend', 'simulated', ...options];
+  server = new CommandUnderTest(place, words, env);
   await server.printed('"msg":"serving"');
 }
 
@@ -80,6 +81,25 @@ test('suspend and resume: the calls of a program wait meanwhile', async () => {
   );
   expect((await there('resume', id)).stdout).toBe(`${id} is resumed\n`);
   expect((await there('ls')).stdout).toMatch(/ train .* resident$/m);
+  expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
+});
+
+test('move: a program goes on, on another GPU', async () => {
+  server.process.kill('SIGTERM');
+  await server.end();
+  await serve(['--movable', 'true'], { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
+  await create('--name', 'train', '--memory', '1GiB', '--gpu', '0');
+  const program = runThere('--allocation', 'train');
+  await program.printed('got 0');
+  expect((await there('move', 'train', '--gpu', '1')).stdout).toMatch(
+    /^\w+ has moved to GPU 1 \(GPU-[-0-9a-f]+1\) in [\d.]+ s\n$/,
+  );
+  await there('suspend', 'train');
+  expect((await there('move', 'train', '--gpu', '0')).stdout).toMatch(
+    /^\w+ has moved to GPU 0 \(GPU-[-0-9a-f]+0\) in [\d.]+ s, and is still suspended\n$/,
+  );
+  program.process.stdin.end('\n');
+  await there('resume', 'train');
   expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
 });
 

@@ -129,6 +129,25 @@ test('a suspended allocation moves, and stays suspended', async () => {
   await until(() => placesOf(allocation).join() === there);
 });
 
+test('an allocation that waits for its turn leaves an oversubscribed GPU', async () => {
+  node.settings = {
+    ...node.settings,
+    hostMemory: 2048 * MiB,
+    oversubscription: ({ uuid }) => (uuid === here ? 1.5 : 1),
+  };
+  const tenants = [
+    await node.create({ gpus: ['0'], memory: 700 * MiB }),
+    await node.create({ gpus: ['0'], memory: 700 * MiB }),
+  ] as const;
+  for (const tenant of tenants) await (await start(tenant)).check();
+  const waiting = await until(() => tenants.find(({ evicted }) => evicted));
+  await node.move(waiting, '1');
+  // It is out until it wants the GPU.
+  for (const program of programs) await program.check();
+  await until(() => tenants.every(({ state }) => state === 'resident'));
+  await until(() => placesOf(waiting).join() === there);
+});
+
 test('what cannot move is refused with the reason, and goes on', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const program = await start(allocation);
