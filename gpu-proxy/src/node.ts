@@ -366,8 +366,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
         guaranteedShare: () => this.#settings.guaranteedShare,
         allocations: () => this.allocations,
         timeOf: (allocation) => this.timeOf(allocation),
-        evict: (allocation) => this.suspend(allocation, 'policy'),
-        admit: (allocation) => this.resume(allocation, 'policy'),
+        evict: (allocation, bytes) => this.#registry.evict(allocation, bytes),
+        admit: (allocation, bytes) => this.#registry.admit(allocation, bytes),
+        moved: () => this.#oversubscription.moved(),
         trouble: (specification, error) => this.emit('trouble', specification, error),
       },
     });

@@ -179,6 +179,31 @@ export class AllocationRegistry {
     );
   }
 
+  /**
+   * The policy of its GPU suspends it, if it does not yet, and memory of so many bytes leaves.
+   * @returns milliseconds in which memory moved. @throws ProxyError
+   */
+  async evict(allocation: Allocation, bytes: number): Promise<number> {
+    if (allocation.evicted) return allocation.evict(bytes);
+    let duration = 0;
+    await this.#move(allocation, 'leaving', 'policy', async () => {
+      duration = await allocation.evict(bytes);
+      return true;
+    });
+    return duration;
+  }
+
+  /**
+   * Memory of so many bytes comes back; all: the policy no longer suspends it.
+   * @returns milliseconds in which memory moved. @throws ProxyError
+   */
+  async admit(allocation: Allocation, bytes: number): Promise<number> {
+    if (bytes < Number.POSITIVE_INFINITY) return allocation.enter(bytes);
+    const begun = performance.now();
+    await this.resume(allocation, 'policy');
+    return performance.now() - begun;
+  }
+
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
     const sessions = allocation.sessionCount;

@@ -229,6 +229,16 @@ export class Allocation {
     return this.#relocation.move(gpu);
   }
 
+  /** The policy suspends it, and a part of its memory leaves; see Suspension. @throws ProxyError */
+  evict(bytes: number): Promise<number> {
+    return this.#suspension.evict(bytes);
+  }
+
+  /** A part of its memory comes back, and it stays suspended. @throws ProxyError */
+  enter(bytes: number): Promise<number> {
+    return this.#suspension.enter(bytes);
+  }
+
   /** Whether the policy of an oversubscribed GPU suspends it. */
   get evicted(): boolean {
     return this.specification.suspendedBy?.includes('policy') === true;

@@ -475,3 +475,60 @@ test('a silent worker does not hold up other allocations', async () => {
   await node.delete(silent, { force: true });
   await Promise.allSettled([never]);
 });
+
+test('for the policy, a part of the memory leaves and comes back', async () => {
+  const allocation = await allocate(2);
+  workers.tell({ suspend: `done ${4 * MiB}` });
+  workers.tell({ suspend: `done ${10 * MiB}` }, 1);
+  await allocation.evict(0);
+  expect([allocation.state, allocation.evicted, allocation.outBytes]).toEqual(['out', true, 0]);
+  await allocation.evict(6 * MiB);
+  expect(commands().filter((command) => command.includes('leave'))).toEqual([
+    '1 leave',
+    `1 leave ${10 * MiB}/${10 * MiB}`,
+  ]);
+  expect(allocation.outBytes).toBe(6 * MiB);
+  workers.tell({ suspend: `done ${4 * MiB}` }, 1);
+  await allocation.evict(5 * MiB);
+  expect(allocation.outBytes).toBe(11 * MiB);
+  await allocation.enter(7 * MiB);
+  expect([allocation.outBytes, allocation.state]).toEqual([4 * MiB, 'out']);
+
+  // A user's command takes all of it.
+  workers.tell({ suspend: `done ${8 * MiB}` }, 1);
+  await node.suspend(allocation);
+  expect(allocation.outBytes).toBe(16 * MiB);
+  await node.resume(allocation);
+  expect([allocation.suspended, allocation.evicted]).toEqual([false, true]);
+  await allocation.unsuspend('policy');
+  expect([allocation.state, allocation.outBytes]).toEqual(['resident', 0]);
+});
+
+test('a part that cannot leave, or come back, changes nothing of the others', async () => {
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}`, leave: 'error it is in use' });
+  await expect(allocation.evict(MiB)).rejects.toMatchObject({ code: 'MEMORY_STAYS' });
+  expect([allocation.state, allocation.evicted]).toEqual(['resident', false]);
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await allocation.evict(2 * MiB);
+  workers.tell({ suspend: `done ${8 * MiB}`, leave: `lacks ${2 ** 40}` });
+  await expect(allocation.evict(2 * MiB)).rejects.toMatchObject({ code: 'ARENAS_KEPT' });
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 2 * MiB]);
+  workers.tell({ enter: 'error the GPU has no room' });
+  await expect(allocation.enter(MiB)).rejects.toMatchObject({ code: 'MEMORY_NOT_BACK' });
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 2 * MiB]);
+});
+
+test('the next gpu-proxy lets no more leave than the policy wants', async () => {
+  const { id } = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.find(id).evict(4 * MiB);
+  node.leave();
+  commands();
+  await restart();
+  await until(() => commands().includes('1 suspend'));
+  const allocation = node.find(id);
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', 4 * MiB]);
+  await allocation.evict(2 * MiB);
+  expect(allocation.outBytes).toBe(6 * MiB);
+});

@@ -33,6 +33,8 @@ type Done = Extract<WorkerAnswer, { kind: 'done' }>;
 const TIMEOUT_MS = 5000;
 /** Milliseconds between attempts to suspend a late session, or to resume after a takeover. */
 const RETRY = { first: 1000, longest: 60_000 };
+/** Arenas grow by so many bytes at least, so that they have few files. */
+const LEAST_FILE = 2 ** 30;
 /** A session may have so much more than its quota, because memory has whole pages. */
 const SLACK = 64 * 2 ** 20;
 
@@ -77,6 +79,8 @@ export class Suspension {
   suspend(by: Suspender): Promise<boolean> {
     return this.#next(async () => {
       if (this.#suspended) {
+        // The policy lets a part leave only.
+        if (by !== 'policy' && this.#isPolicyAlone) await this.#leaveAll(await this.#suspendAll());
         this.#save([...this.#others(by), by]);
         return false;
       }
@@ -89,6 +93,45 @@ export class Suspension {
       } finally {
         this.#suspending = false;
         if (!this.#suspended) await this.#resumeAll([by]);
+      }
+    });
+  }
+
+  /**
+   * The policy of its GPU suspends it, and pieces of at least `bytes` leave, or all that can.
+   * @returns milliseconds in which memory moved
+   * @throws ProxyError if it was not suspended, every session goes on unchanged
+   */
+  evict(bytes: number): Promise<number> {
+    return this.#next(async () => {
+      this.#suspending = true;
+      try {
+        const leaving = await this.#suspendAll();
+        const duration = await this.#leavePart(leaving, bytes);
+        this.#save([...this.#others('policy'), 'policy']);
+        return duration;
+      } finally {
+        this.#suspending = false;
+        if (!this.#suspended) await this.#resumeAll(['policy']);
+      }
+    });
+  }
+
+  /**
+   * Pieces of at most `bytes` come back to the suspended sessions.
+   * @returns milliseconds in which memory moved
+   * @throws ProxyError MEMORY_NOT_BACK
+   */
+  enter(bytes: number): Promise<number> {
+    return this.#next(async () => {
+      this.#resuming = true;
+      const begun = performance.now();
+      try {
+        let missing = bytes;
+        for (const live of this.#outLargestFirst) missing -= await this.#enterOne(live, missing);
+        return performance.now() - begun;
+      } finally {
+        this.#resuming = false;
       }
     });
   }
@@ -168,6 +211,16 @@ export class Suspension {
     return host.isOversubscribed(directory.specification) ? ['policy'] : [];
   }
 
+  get #isPolicyAlone(): boolean {
+    return this.#suspendedBy.length === 1 && this.#suspendedBy[0] === 'policy';
+  }
+
+  /** Sessions with memory in the host. */
+  get #outLargestFirst(): LiveSession[] {
+    const out = this.#options.sessions().filter(({ arena }) => arena.outBytes > 0);
+    return out.sort((one, other) => other.arena.outBytes - one.arena.outBytes);
+  }
+
   #others(by: Suspender): Suspender[] {
     return this.#suspendedBy.filter((one) => one !== by);
   }
@@ -230,6 +283,48 @@ export class Suspension {
         throw this.#refusal('MEMORY_STAYS', (leaving[index] as Leaving).live, answer.reason);
   }
 
+  /** @returns milliseconds in which memory moved */
+  async #leavePart(leaving: readonly Leaving[], bytes: number): Promise<number> {
+    const total = leaving.reduce((sum, one) => sum + one.bytes, 0);
+    this.#checkTotal(leaving, total + this.outBytes);
+    let [missing, duration] = [bytes, 0];
+    for (const one of [...leaving].sort((a, b) => b.bytes - a.bytes)) {
+      if (missing <= 0) break;
+      const { outBytes: before } = one.live.arena;
+      duration += await this.#leaveOne(one, Math.min(one.bytes, missing));
+      missing -= one.live.arena.outBytes - before;
+    }
+    return duration;
+  }
+
+  /** @returns milliseconds in which memory moved */
+  async #leaveOne({ live, bytes: most }: Leaving, bytes: number): Promise<number> {
+    const leave = async (file?: MemoryFile) => {
+      const begun = performance.now();
+      const answer = await live.arena.leave(bytes, file, moveMs(most));
+      return { answer, duration: performance.now() - begun };
+    };
+    const { answer, duration } = await leave();
+    if (isRefusal(answer)) throw this.#refusal('MEMORY_STAYS', live, answer.reason);
+    if (answer.kind !== 'lacks') return duration;
+    const size = arenaSize(Math.max(answer.bytes, Math.min(most, LEAST_FILE)));
+    const again = this.#options.sessions().reduce((sum, { arena }) => sum + arena.size, 0);
+    const wanted = { id: this.#id, sizes: [size], again, most: this.#most };
+    const [file] = await this.#options.host.arenas.make(wanted);
+    const second = await leave(file);
+    if (isRefusal(second.answer)) throw this.#refusal('MEMORY_STAYS', live, second.answer.reason);
+    return second.duration;
+  }
+
+  /** @returns bytes that are back */
+  async #enterOne(live: LiveSession, bytes: number): Promise<number> {
+    if (bytes <= 0) return 0;
+    const { outBytes: before } = live.arena;
+    const answer = await live.arena.enter(bytes, moveMs(before));
+    if (isRefusal(answer)) throw this.#refusal('MEMORY_NOT_BACK', live, answer.reason);
+    return before - live.arena.outBytes;
+  }
+
   /** Workers are not trusted: one could take the node's memory. */
   #checkTotal(leaving: readonly Leaving[], total: number): void {
     if (total <= this.#most) return;
@@ -287,9 +382,8 @@ export class Suspension {
     try {
       const [begun, others] = this.#sessions();
       for (const live of others) live.tell('resume');
-      const out = begun.filter(({ arena }) => arena.outBytes > 0);
-      for (const live of out.sort((one, other) => other.arena.outBytes - one.arena.outBytes))
-        await this.#resumeOne(live);
+      const out = this.#outLargestFirst;
+      for (const live of out) await this.#resumeOne(live);
       await Promise.all(
         begun.filter((live) => !out.includes(live)).map((live) => this.#resumeOne(live)),
       );
@@ -351,10 +445,13 @@ export class Suspension {
     }
   }
 
-  /** If its memory cannot leave, it stays on the GPU, and the session stays suspended. */
+  /**
+   * If its memory cannot leave, it stays on the GPU, and the session stays suspended. The policy
+   * itself says how much is to leave.
+   */
   async #leaveLate(live: LiveSession): Promise<void> {
     await this.#next(async () => {
-      if (!this.#suspended || this.#ended) return;
+      if (!this.#suspended || this.#ended || this.#isPolicyAlone) return;
       const answer = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
       if (this.#mayLeave(answer)) await this.#leaveAll([{ live, bytes: answer.bytes }]);
     }).catch((error) => live.session.logger.warn((error as Error).message));

@@ -80,9 +80,9 @@ export class SessionArena implements ArenaHolder {
     return this.#record.out === 0 && this.#options.idle() ? this.#record.size : 0;
   }
 
-  /** Whether it is large enough. */
+  /** Whether it has room for so many bytes more. */
   holds(bytes: number): boolean {
-    return this.#record.size >= bytes;
+    return this.#record.size - this.#record.out >= bytes;
   }
 
   /**
@@ -103,6 +103,13 @@ export class SessionArena implements ArenaHolder {
     } finally {
       file?.close();
     }
+  }
+
+  /** Brings pieces of at most `bytes` back to a session that stays suspended. */
+  async enter(bytes: number, timeoutMs: number): Promise<WorkerAnswer> {
+    const answer = await this.#options.send(`enter ${bytes}`, timeoutMs);
+    if (answer.kind === 'done') this.#noteOut(answer.bytes, this.#record.size);
+    return answer;
   }
 
   /** Its memory is back on the GPU. */

@@ -1,16 +1,22 @@
-/** Bytes per millisecond of one direction. H200: 50 GB/s each while both directions are used. */
+/** Bytes per millisecond in one direction. H200: 50 GB/s each while both directions are used. */
 const EXPECTED = 50e6;
-/** Smaller moves tell nothing of the rate: commands and the end of work take most of their time. */
+/** Limits of what is believed: PCIe of the third generation, and no machine yet. */
+const SLOWEST = 10e6;
+const FASTEST = 100e6;
+/** Smaller moves tell nothing of the rate: commands take most of their time. */
 const LEAST_BYTES = 256 * 2 ** 20;
 /** How much of what was observed counts on with each new observation. */
 const KEPT = 0.7;
 
-/** Moving average of the rate at which memory leaves, or enters. */
+/**
+ * Moving average of the rate at which the memory of one tenant moves. Its workers could move slowly
+ * and so pretend long exchanges, so the rate has limits, and tells of this tenant only.
+ */
 export class ExchangeRate {
   #bytes = EXPECTED * 1000;
   #duration = 1000;
 
-  /** @param duration in milliseconds, from the command to its answer */
+  /** @param duration in milliseconds, without the time in which work ends or room is made */
   observe(bytes: number, duration: number): void {
     if (bytes < LEAST_BYTES || !(duration > 0)) return;
     this.#bytes = this.#bytes * KEPT + bytes;
@@ -19,6 +25,7 @@ export class ExchangeRate {
 
   /** Milliseconds that a move of `bytes` takes. */
   timeOf(bytes: number): number {
-    return (bytes * this.#duration) / this.#bytes;
+    const rate = this.#bytes / this.#duration;
+    return bytes / Math.min(FASTEST, Math.max(SLOWEST, rate));
   }
 }

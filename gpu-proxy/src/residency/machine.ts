@@ -10,6 +10,4 @@ export interface Machine {
   readonly tenants: readonly Tenant[];
   /** When a resident tenant is idle, if it uses no GPU time until then. */
   idleFrom(tenant: Tenant): number;
-  /** When a resident tenant may have to leave although it is not idle. */
-  stayEnds(tenant: Tenant): number;
 }

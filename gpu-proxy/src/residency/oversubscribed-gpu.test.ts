@@ -33,7 +33,8 @@ test('a program that waits in vain is reported once, however often others are as
       asked++;
       throw new Error('it does not want to.');
     },
-    admit: async () => {},
+    admit: async () => 0,
+    moved: () => {},
     trouble: ({ id }) => reported.push(id),
   });
   const play = async (from: number, seconds: number) => {

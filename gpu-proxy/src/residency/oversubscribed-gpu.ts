@@ -15,10 +15,18 @@ export interface OversubscribedNode {
   guaranteedShare(): number;
   allocations(): readonly Allocation[];
   timeOf(allocation: Allocation): TimeUse;
-  /** Takes its memory from the GPU. @throws ProxyError */
-  evict(allocation: Allocation): Promise<void>;
-  /** Gives it back. @throws ProxyError */
-  admit(allocation: Allocation): Promise<void>;
+  /**
+   * Suspends it, if it is not suspended, and takes so many bytes from the GPU at least.
+   * @returns milliseconds in which memory moved. @throws ProxyError
+   */
+  evict(allocation: Allocation, bytes: number): Promise<number>;
+  /**
+   * Gives so many bytes back at most; all: it goes on.
+   * @returns milliseconds in which memory moved. @throws ProxyError
+   */
+  admit(allocation: Allocation, bytes: number): Promise<number>;
+  /** A move has ended, and another one may begin. */
+  moved(): void;
   /** Reports an error to the user of an allocation. */
   trouble(allocation: AllocationSpecification, error: ProxyError): void;
 }
@@ -61,9 +69,9 @@ export class OversubscribedGpu {
     for (const id of this.#policy.ids) if (!present.has(id)) this.#forget(id, now);
     for (const allocation of present.values()) this.#observe(allocation, now);
     const { leave, enter, stuck } = this.#policy.decide(now);
-    const [leaving, entering] = [present.get(leave ?? ''), present.get(enter ?? '')];
-    if (leaving) void this.#move(leaving, () => this.#evict(leaving));
-    if (entering) void this.#move(entering, () => this.#admit(entering));
+    const [leaving, entering] = [present.get(leave?.id ?? ''), present.get(enter?.id ?? '')];
+    if (leaving && leave) void this.#move(leaving, () => this.#evict(leaving, leave.bytes));
+    if (entering && enter) void this.#move(entering, () => this.#admit(entering, enter.bytes));
     this.#tell(stuck, present);
   }
 
@@ -103,7 +111,8 @@ export class OversubscribedGpu {
     const usedAt = this.#usedAt(allocation, now);
     // The workers write how much is used.
     const bytes = Math.min(allocation.memoryUsed, memory);
-    this.#policy.observe(id, { bytes, waits, usedAt, suspended }, now);
+    const out = outOf(allocation);
+    this.#policy.observe(id, { bytes, out, waits, usedAt, suspended }, now);
   }
 
   /** When it last used GPU time, or waited for it beside others. */
@@ -121,38 +130,33 @@ export class OversubscribedGpu {
     return now;
   }
 
+  /** The next step begins at once. */
   async #move({ id }: Allocation, move: () => Promise<void>): Promise<void> {
     this.#moving.add(id);
     await move().finally(() => this.#moving.delete(id));
+    this.#node.moved();
   }
 
-  async #evict(allocation: Allocation): Promise<void> {
+  async #evict(allocation: Allocation, bytes: number): Promise<void> {
     const { id } = allocation;
-    const begun = performance.now();
+    let duration = 0;
     try {
-      await this.#node.evict(allocation);
+      duration = await this.#node.evict(allocation, bytes);
     } catch (error) {
       this.#node.logger.warn({ allocation: id }, (error as Error).message);
+      const reason = (error as Error).message.replace(/\.$/, '');
       // After MEMORY_NOT_BACK, it is out.
-      if (allocation.state !== 'out') {
-        const reason = (error as Error).message.replace(/\.$/, '');
-        this.#policy.refused(id, reason, performance.now());
-        return;
-      }
+      if (allocation.state !== 'out' || this.#policy.isParked(id))
+        return this.#policy.refused(id, reason, performance.now());
     }
-    const now = performance.now();
-    const { outBytes: bytes, memoryUsed } = allocation;
-    const remains = Math.min(allocation.specification.memory, Math.max(0, memoryUsed - bytes));
-    this.#policy.left(id, { bytes, duration: now - begun }, remains, now);
+    this.#policy.left(id, { out: outOf(allocation), duration }, performance.now());
   }
 
-  async #admit(allocation: Allocation): Promise<void> {
-    const { id, outBytes: bytes } = allocation;
-    const begun = performance.now();
+  async #admit(allocation: Allocation, bytes: number): Promise<void> {
+    const { id } = allocation;
     try {
-      await this.#node.admit(allocation);
-      const now = performance.now();
-      this.#policy.entered(id, { bytes, duration: now - begun }, now);
+      const duration = await this.#node.admit(allocation, bytes);
+      this.#policy.entered(id, { out: outOf(allocation), duration }, performance.now());
     } catch (error) {
       this.#node.logger.warn({ allocation: id }, (error as Error).message);
       this.#policy.notEntered(id, performance.now());
@@ -176,4 +180,9 @@ export class OversubscribedGpu {
       this.#node.trouble(allocation.specification, told(OTHERS_KEEP));
     }
   }
+}
+
+/** Bytes of its memory in the host. Arenas have whole pages of small allocations. */
+function outOf({ outBytes, memoryUsed }: Allocation): number {
+  return Math.min(outBytes, memoryUsed);
 }

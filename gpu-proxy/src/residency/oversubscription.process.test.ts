@@ -5,6 +5,7 @@ import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { locateInstallation } from '../host/installation.js';
+import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode, NodeOptions } from '../node.js';
 import { clientEnvironment } from '../run/run.js';
 import { type LogLine, startNode } from '../testing/node-under-test.js';
@@ -12,29 +13,35 @@ import { RunningProgram } from '../testing/running-program.js';
 
 const MiB = 2 ** 20;
 /** 60 % of the simulated GPU. */
-const QUOTA = 4800 * MiB;
+const QUOTA = 300 * MiB;
+/** Its GPU is small, so that programs fill it soon. */
+const launcher: Launcher = {
+  ...DIRECT,
+  command: (file, args) => ['env', ['NVIDIA_VIRTUAL_SIMULATED_MEMORY=512MiB', file, ...args]],
+};
 const EVICTED = 'allocation has left the GPU for others';
 
 /**
- * Fills memory with random bytes, then copies it on the GPU and compares, until it is told to end.
+ * Fills memory with random bytes, then copies it on the GPU from piece to piece and compares, until
+ * it is told to end. Two such programs have more memory than the GPU.
  */
 const CHECKING = `
 start()
 import hashlib, random, select
 size = 64 * MiB
-a, b = ctypes.c_uint64(), ctypes.c_uint64()
-must("cuMemAlloc_v2", ctypes.byref(a), ctypes.c_size_t(size))
-must("cuMemAlloc_v2", ctypes.byref(b), ctypes.c_size_t(size))
+pieces = [ctypes.c_uint64() for _ in range(4)]
+for piece in pieces: must("cuMemAlloc_v2", ctypes.byref(piece), ctypes.c_size_t(size))
 content = os.urandom(size)
-must("cuMemcpyHtoD_v2", a, content, ctypes.c_size_t(size))
+must("cuMemcpyHtoD_v2", pieces[0], content, ctypes.c_size_t(size))
 back = ctypes.create_string_buffer(size)
 say("ready")
 rounds = 0
 while rounds == 0 or not select.select([sys.stdin], [], [], 0)[0]:
-    must("cuMemcpyDtoD_v2", b, a, ctypes.c_size_t(size))
-    must("cuMemcpyDtoH_v2", back, b, ctypes.c_size_t(size))
+    for source, target in zip(pieces, pieces[1:]):
+        must("cuMemcpyDtoD_v2", target, source, ctypes.c_size_t(size))
+    must("cuMemcpyDtoH_v2", back, pieces[-1], ctypes.c_size_t(size))
     if back.raw != content: sys.exit("wrong bytes")
-    must("cuMemsetD8_v2", b, ctypes.c_ubyte(0), ctypes.c_size_t(size))
+    for piece in pieces[1:]: must("cuMemsetD8_v2", piece, ctypes.c_ubyte(0), ctypes.c_size_t(size))
     rounds += 1
 say("right")
 `;
@@ -58,7 +65,7 @@ afterEach(async () => {
 
 async function start(options: Partial<NodeOptions> = {}): Promise<void> {
   ({ node, log } = await startNode(path.join(directory, 'state'), {
-    arbitrated: true,
+    ...{ arbitrated: true, launcher },
     settings: { oversubscription: () => 2, hostMemory: 4 * QUOTA },
     ...options,
   }));
@@ -121,7 +128,7 @@ test('users suspend and resume what is out, and are told; turns are no such news
   const programs = [await run(a, CHECKING), await run(b, CHECKING)];
   await until(() => times(EVICTED, a) > 0 && times(EVICTED, b) > 0);
   expect(told).toEqual([]);
-  await until(() => a.state === 'out' && a.evicted);
+  await until(() => a.state === 'out' && b.state === 'resident');
   await node.suspend(a, 'pod');
   await node.resume(a, 'pod');
   expect(told).toEqual([

@@ -32,6 +32,11 @@ export class Oversubscription {
     this.#timer = undefined;
   }
 
+  /** A move has ended: the next one begins at once. */
+  moved(): void {
+    void this.#look();
+  }
+
   /** Part of the last five minutes during which memory of the GPU moved. @param gpu its UUID */
   exchangingRatio(gpu: string): number {
     return this.#gpus.get(gpu)?.exchangingRatio(performance.now()) ?? 0;

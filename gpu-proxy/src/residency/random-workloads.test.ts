@@ -41,23 +41,34 @@ function workloads(random: () => number, { failures, priorities }: Kind): Worklo
 function watch(simulation: Simulation): ReadonlySet<string> {
   const { tenants } = simulation;
   const broken = new Set<string>();
-  simulation.check = (leave, enter) => {
-    const here = tenants.filter((one) => one.state !== 'out' || one === enter);
-    const gone = tenants.filter((one) => one.state === 'out' && one !== enter);
-    const remains = sum(gone, ({ workload, bytes }) => Math.min(workload.remains ?? 0, bytes));
-    if (sum(here, quotaOf) + remains > ROOM) broken.add('more on the GPU than it has');
-    const hosted = tenants.filter((one) => one.state !== 'resident' || one === leave);
-    if (sum(hosted, ({ bytes }) => bytes) > HOST) broken.add('more out than the host has');
-    if (leave) for (const one of brokenByLeave(simulation, leave)) broken.add(one);
+  simulation.checkRoom = () => {
+    if (sum(tenants, takenBy) > ROOM) broken.add('more on the GPU than it has');
+    if (sum(tenants, hostedBy) > HOST) broken.add('more out than the host has');
+  };
+  simulation.check = (leave) => {
+    for (const one of brokenByLeave(simulation, leave)) broken.add(one);
   };
   return broken;
 }
 
+/** Room of the GPU that it may use. */
+function takenBy({ workload, state, runs, bytes, out, move }: Played): number {
+  const { quota } = workload.terms;
+  if (state === 'resident' || move?.whole === true) return quota;
+  if (state === 'leaving') return runs ? quota : bytes - out;
+  return bytes - out + (move?.bytes ?? 0);
+}
+
+function hostedBy({ state, out, move }: Played): number {
+  return state === 'leaving' ? out + (move?.bytes ?? 0) : out;
+}
+
 function brokenByLeave({ tenants, residency, now }: Simulation, leave: Played): string[] {
-  const waiting = tenants.filter(({ state, left }) => state === 'out' && left > 0);
-  const here = tenants.filter(({ state }) => state !== 'out');
+  const waiting = tenants.filter(({ state, left }) => state !== 'resident' && left > 0);
+  const here = tenants.filter(({ state }) => state === 'resident');
+  const wanting = new Set([...waiting, ...here, leave]);
   const remains = sum(tenants, ({ workload }) => workload.remains ?? 0);
-  const fits = sum([...here, ...waiting], quotaOf) <= ROOM - remains;
+  const fits = sum([...wanting], quotaOf) <= ROOM - remains;
   const stays = now - leave.enteredAt < residency.stayOf(leave.workload.id) - 1;
   return [
     ...(waiting.length === 0 || fits ? ['one leaves although all fit'] : []),

@@ -21,7 +21,7 @@ function residency(tenants: Readonly<Record<string, Given>>, hostMemory = MANY):
 }
 
 function see(policy: Residency, id: string, { gib, ...seen }: Given, now: number): void {
-  const usual = { bytes: gib * GIB, waits: false, usedAt: 0, suspended: false };
+  const usual = { bytes: gib * GIB, out: 0, waits: false, usedAt: 0, suspended: false };
   policy.observe(id, { ...usual, ...seen }, now);
 }
 
@@ -33,12 +33,13 @@ function come(policy: Residency, id: string, gib: number, now: number, priority 
 
 const moves = (policy: Residency, now: number) => {
   const { leave, enter } = policy.decide(now);
-  return { leave, enter };
+  return { leave: leave?.id, enter: enter?.id };
 };
 const NONE = { leave: undefined, enter: undefined };
-const moved = (gib: number) => ({ bytes: gib * GIB, duration: (gib * GIB) / RATE });
+/** The end of a move after which so many GiB are out. */
+const moved = (out: number, gib = 0) => ({ out: out * GIB, duration: (gib * GIB) / RATE });
 const leftAfter = (policy: Residency, id: string, gib: number, now: number) =>
-  policy.left(id, moved(gib), 0, now);
+  policy.left(id, moved(gib, gib), now);
 
 test('a tenant enters at once where there is room', () => {
   const policy = residency({ a: { gib: 60, usedAt: 100 * SECOND } });
@@ -95,8 +96,8 @@ test('one leaves after the other, and the next one enters meanwhile', () => {
 
 test('the last one that computes stays until the entering one is there', () => {
   const policy = residency({ a: { gib: 50 }, b: { gib: 50 } });
-  const busy = (now: number) => {
-    for (const id of ['a', 'b']) see(policy, id, { gib: 50, usedAt: now }, now);
+  const busy = (now: number, ids = ['a', 'b']) => {
+    for (const id of ids) see(policy, id, { gib: 50, usedAt: now }, now);
   };
   busy(100 * SECOND);
   come(policy, 'c', 50, 100 * SECOND);
@@ -104,52 +105,81 @@ test('the last one that computes stays until the entering one is there', () => {
   busy(200 * SECOND);
   expect(moves(policy, 200 * SECOND)).toEqual({ leave: 'a', enter: undefined });
   leftAfter(policy, 'a', 50, 201 * SECOND);
-  busy(201 * SECOND);
+  busy(201 * SECOND, ['b']);
   expect(moves(policy, 201 * SECOND)).toEqual({ leave: undefined, enter: 'c' });
   policy.entered('c', moved(0), 202 * SECOND);
   expect(moves(policy, 202 * SECOND)).toEqual({ leave: 'b', enter: undefined });
 });
 
-test('a tenant stays ten times as long as its exchange takes, unless it becomes idle', () => {
-  const policy = residency({});
-  come(policy, 'a', 100, SECOND);
-  expect(moves(policy, SECOND).enter).toBe('a');
-  policy.entered('a', moved(0), SECOND);
-  see(policy, 'a', { gib: 100, usedAt: SECOND }, SECOND);
-  const exchange = (2 * 100 * GIB) / RATE;
-  expect(policy.stayOf('a')).toBeCloseTo(10 * exchange);
-  come(policy, 'b', 60, 2 * SECOND);
-  expect(moves(policy, 2 * SECOND)).toEqual(NONE);
-  const end = SECOND + policy.stayOf('a');
-  see(policy, 'a', { gib: 100, usedAt: end - 1 }, end - 1);
+/** Has memory of `a` leave for `b`, a tenant of 60 GiB, in one move. */
+function exchange(policy: Residency, now: number, duration = (60 * GIB) / RATE): void {
+  expect(moves(policy, now)).toEqual({ leave: 'a', enter: undefined });
+  policy.left('a', { out: 60 * GIB, duration }, now);
+  see(policy, 'a', { gib: 100, out: 60 * GIB }, now);
+  expect(moves(policy, now)).toEqual({ leave: undefined, enter: 'b' });
+  policy.entered('b', moved(0), now);
+  see(policy, 'b', { gib: 60, usedAt: now }, now);
+}
+
+test('a tenant stays ten times as long as its exchange took, unless it becomes idle', () => {
+  const policy = residency({ a: { gib: 100 } });
+  come(policy, 'b', 60, 100 * SECOND);
+  exchange(policy, 100 * SECOND);
+  const stay = (10 * 60 * GIB) / RATE;
+  expect(policy.stayOf('b')).toBeCloseTo(stay);
+  see(policy, 'a', { gib: 100, out: 60 * GIB, waits: true }, 101 * SECOND);
+  const end = 100 * SECOND + stay;
+  see(policy, 'b', { gib: 60, usedAt: end - 1 }, end - 1);
   expect(moves(policy, end - 1)).toEqual(NONE);
-  expect(moves(policy, end)).toEqual({ leave: 'a', enter: undefined });
+  expect(moves(policy, end)).toEqual({ leave: 'b', enter: undefined });
 });
 
-test('a tenant counts as idle once it has paused as long as its exchange takes', () => {
-  const policy = residency({});
-  come(policy, 'a', 100, SECOND);
-  moves(policy, SECOND);
-  policy.entered('a', moved(0), SECOND);
-  see(policy, 'a', { gib: 100, usedAt: 2 * SECOND }, 3 * SECOND);
-  come(policy, 'b', 60, 3 * SECOND);
-  const idle = 2 * SECOND + (2 * 100 * GIB) / RATE;
+test('a tenant counts as idle once it has paused as long as its exchange took', () => {
+  const policy = residency({ a: { gib: 100 } });
+  come(policy, 'b', 60, 100 * SECOND);
+  exchange(policy, 100 * SECOND);
+  see(policy, 'a', { gib: 100, out: 60 * GIB, waits: true }, 101 * SECOND);
+  const idle = 100 * SECOND + (60 * GIB) / RATE;
   expect(moves(policy, idle - 1)).toEqual(NONE);
-  expect(moves(policy, idle)).toEqual({ leave: 'a', enter: undefined });
+  expect(moves(policy, idle)).toEqual({ leave: 'b', enter: undefined });
 });
 
-test('the measured rate replaces the expected one', () => {
-  const policy = residency({});
-  for (let now = 0; now < 30; now++) {
-    come(policy, 'a', 100, now * SECOND);
-    moves(policy, now * SECOND);
-    policy.entered('a', { bytes: 100 * GIB, duration: 10 * SECOND }, now * SECOND);
-    policy.remove('a', now * SECOND);
+test('no more leaves than is needed, in steps of 4 GiB, and enters beside', () => {
+  const policy = residency({ a: { gib: 100 } });
+  policy.put('b', { quota: 10 * GIB, weight: 1, priority: 0 }, 0);
+  see(policy, 'b', { gib: 10, out: 10 * GIB, waits: true }, 100 * SECOND);
+  const out = { a: 0, b: 10 };
+  const steps: string[] = [];
+  for (let now = 100 * SECOND; policy.stateOf('b') !== 'resident'; now++) {
+    const { leave, enter } = policy.decide(now);
+    const bytes = ({ bytes }: { bytes: number }) => bytes / GIB;
+    steps.push(`${leave ? bytes(leave) : 0} out, ${enter ? bytes(enter) : 0} in`);
+    if (leave) out.a += bytes(leave);
+    if (enter) out.b = Math.max(0, out.b - bytes(enter));
+    if (leave) policy.left('a', moved(out.a), now);
+    if (enter) policy.entered('b', moved(out.b), now);
   }
-  policy.put('b', { quota: 100 * GIB, weight: 1, priority: 0 }, 99 * SECOND);
-  see(policy, 'b', { gib: 100 }, 99 * SECOND);
-  const expected = 10 * (10 * SECOND + (100 * GIB) / RATE);
-  expect(policy.stayOf('b') / expected).toBeCloseTo(1, 2);
+  expect(steps).toEqual(['4 out, 0 in', '4 out, 4 in', '2 out, 4 in', '0 out, Infinity in']);
+});
+
+test('pieces that are larger than a step enter in larger steps', () => {
+  const policy = residency({ a: { gib: 100 } });
+  policy.put('b', { quota: 100 * GIB, weight: 1, priority: 0 }, 0);
+  see(policy, 'b', { gib: 100, out: 100 * GIB, waits: true }, 100 * SECOND);
+  moves(policy, 100 * SECOND);
+  leftAfter(policy, 'a', 50, 101 * SECOND);
+  for (const gib of [4, 8, 16, 32]) {
+    expect(policy.decide(101 * SECOND).enter).toEqual({ id: 'b', bytes: gib * GIB });
+    policy.entered('b', moved(100), 101 * SECOND);
+  }
+  expect(policy.decide(101 * SECOND).enter).toBeUndefined();
+});
+
+test('a tenant that moves slowly changes no stay of others', () => {
+  const policy = residency({ a: { gib: 100 } });
+  come(policy, 'b', 60, 100 * SECOND);
+  exchange(policy, 100 * SECOND, 60 * SECOND);
+  expect(policy.stayOf('b')).toBeCloseTo((10 * 60 * GIB) / RATE);
 });
 
 test('of waiting tenants with equal time, the higher priority enters first', () => {
@@ -234,7 +264,9 @@ test('what stays on the GPU takes room, and a tenant that frees too little is no
   const policy = residency({ a: { gib: 60, usedAt: 1 }, b: { gib: 40, usedAt: 2 } });
   come(policy, 'c', 40, 100 * SECOND);
   expect(moves(policy, 100 * SECOND).leave).toBe('a');
-  policy.left('a', moved(10), 50 * GIB, 101 * SECOND);
+  leftAfter(policy, 'a', 10, 101 * SECOND);
+  expect(moves(policy, 101 * SECOND).leave).toBe('a');
+  leftAfter(policy, 'a', 10, 101 * SECOND);
   expect(moves(policy, 101 * SECOND).leave).toBe('b');
   leftAfter(policy, 'b', 40, 102 * SECOND);
   expect(moves(policy, 102 * SECOND).enter).toBe('c');
@@ -246,7 +278,7 @@ test('what stays on the GPU takes room, and a tenant that frees too little is no
 });
 
 test('nobody leaves without host memory for it, and the waiting tenant is told', () => {
-  const policy = residency({ a: { gib: 60 }, b: { gib: 40 } }, 50 * GIB);
+  const policy = residency({ a: { gib: 60, usedAt: 1 }, b: { gib: 40 } }, 50 * GIB);
   come(policy, 'c', 30, 100 * SECOND);
   expect(moves(policy, 100 * SECOND).leave).toBe('b');
   leftAfter(policy, 'b', 40, 101 * SECOND);
@@ -255,7 +287,7 @@ test('nobody leaves without host memory for it, and the waiting tenant is told',
   policy.entered('c', moved(0), 103 * SECOND);
   see(policy, 'c', { gib: 30 }, 103 * SECOND);
   expect(policy.decide(103 * SECOND).stuck.get('d')).toBe(
-    'It needs 40 GiB of GPU memory, and the memory of no other allocation can leave: ' +
+    'It needs 40 GiB of GPU memory, and not so much memory of other allocations can leave: ' +
       'only 10 GiB of 50 GiB host memory are left.',
   );
 });

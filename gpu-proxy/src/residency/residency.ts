@@ -1,16 +1,13 @@
 import { ExchangeHistory } from './exchange-history.js';
-import { ExchangeRate } from './exchange-rate.js';
 import type { Machine } from './machine.js';
 import { plan } from './plan.js';
 import { type Observation, type State, Tenant, type Terms } from './tenant.js';
 import { effectiveWeights } from './weights.js';
 
-/** A tenant that came in stays at least this many times as long as its exchange takes. */
-const STAY_PER_EXCHANGE = 10;
-/** Milliseconds; for tenants with little memory. */
-const LEAST_STAY = 2000;
 /** Milliseconds without GPU time after which a tenant counts as idle, at least. */
 const LEAST_PATIENCE = 1000;
+/** A tenant is at most so many stays behind others, when it begins to want the GPU. */
+const MOST_BEHIND = 2;
 
 export interface Limits {
   /** Bytes of the GPU for the memory of allocations. */
@@ -23,17 +20,23 @@ export interface Limits {
 
 /** A finished move. */
 export interface Move {
-  /** Bytes that moved. */
-  readonly bytes: number;
-  /** Milliseconds from the command to its answer. */
+  /** Bytes of the tenant that are in host memory now. */
+  readonly out: number;
+  /** Milliseconds in which memory moved. */
   readonly duration: number;
 }
 
+export interface Step {
+  readonly id: string;
+  /** Bytes that are to leave at least, or to enter at most. */
+  readonly bytes: number;
+}
+
 export interface Decision {
-  /** The tenant whose memory begins to leave. */
-  readonly leave: string | undefined;
-  /** The tenant whose memory begins to enter. */
-  readonly enter: string | undefined;
+  /** The tenant that is suspended, if it is not, and memory of which begins to leave. */
+  readonly leave: Step | undefined;
+  /** The tenant memory of which begins to enter. If all bytes may, it goes on afterwards. */
+  readonly enter: Step | undefined;
   /** Waiting tenants that no change of turns helps, with the reason as a sentence. */
   readonly stuck: ReadonlyMap<string, string>;
 }
@@ -47,8 +50,8 @@ export interface Decision {
 export class Residency {
   #limits: Limits;
   readonly #tenants = new Map<string, Tenant>();
-  readonly #outRate = new ExchangeRate();
-  readonly #inRate = new ExchangeRate();
+  /** Bytes that have left since a tenant went on. */
+  #left = 0;
   readonly #history = new ExchangeHistory();
   #now = 0;
 
@@ -78,13 +81,15 @@ export class Residency {
     this.#noteMoves(now);
   }
 
-  observe(id: string, { bytes, waits, usedAt, suspended }: Observation, now: number): void {
+  observe(id: string, { bytes, out, waits, usedAt, suspended }: Observation, now: number): void {
     this.#advance(now);
     const tenant = this.#tenants.get(id);
     if (!tenant) return;
     // What could not leave may have been freed.
-    if (tenant.state === 'resident' && bytes !== tenant.bytes) tenant.remains = 0;
-    Object.assign(tenant, { bytes, waits, suspended, usedAt: Math.max(tenant.usedAt, usedAt) });
+    if (tenant.state === 'resident' && bytes !== tenant.bytes) tenant.fixed = 0;
+    Object.assign(tenant, { bytes, out, waits, suspended });
+    tenant.usedAt = Math.max(tenant.usedAt, usedAt);
+    tenant.arena = Math.max(tenant.arena, out);
     this.#compete(tenant, now);
   }
 
@@ -92,35 +97,47 @@ export class Residency {
   correct(id: string, state: 'resident' | 'out', now: number): void {
     const known = this.#tenants.get(id)?.state;
     if (known === undefined || known === state) return;
-    const usedAt = state === 'resident' ? { enteredAt: now, usedAt: now } : {};
+    const usedAt = state === 'resident' ? { enteredAt: now, usedAt: now, arena: 0 } : {};
     this.#moved(id, known, { state, ...usedAt }, now);
   }
 
-  /** @param remains bytes that could not leave, for example arrays */
-  left(id: string, move: Move, remains: number, now: number): void {
-    const tenant = this.#moved(id, 'leaving', { state: 'out', remains, refusal: undefined }, now);
+  /** If less has left than was to, the rest cannot, for example arrays. */
+  left(id: string, { out, duration }: Move, now: number): void {
+    const { out: before = 0, moving = 0 } = this.#tenants.get(id) ?? {};
+    const arena = Math.max(out, this.#tenants.get(id)?.arena ?? 0);
+    const to = { state: 'out', out, arena, refusal: undefined } as const;
+    // It wants the GPU although no call of it may wait yet.
+    const waits = this.#tenants.get(id)?.move?.wanted === true;
+    const tenant = this.#moved(id, 'leaving', { ...to, waits }, now);
     if (!tenant) return;
+    if (out - before < moving) tenant.fixed = tenant.here;
+    this.#left += Math.max(0, out - before);
     tenant.leaving.reset();
-    this.#outRate.observe(move.bytes, move.duration);
+    tenant.rate.observe(out - before, duration);
   }
 
   /** Its memory could not leave. It is asked again after a delay that doubles each time. */
   refused(id: string, reason: string, now: number): void {
-    const tenant = this.#moved(id, 'leaving', { state: 'resident' }, now);
+    const state = this.#tenants.get(id)?.move?.parked ? 'out' : 'resident';
+    const tenant = this.#moved(id, 'leaving', { state }, now);
     if (tenant) tenant.refusal = { reason, until: now + tenant.leaving.next() };
   }
 
-  entered(id: string, move: Move, now: number): void {
-    const here = { state: 'resident', enteredAt: now, usedAt: now } as const;
-    const tenant = this.#moved(id, 'entering', here, now);
+  entered(id: string, { out, duration }: Move, now: number): void {
+    const { out: before = 0, move } = this.#tenants.get(id) ?? {};
+    const state = move?.whole ? 'resident' : 'out';
+    const tenant = this.#moved(id, 'entering', { state, out }, now);
     if (!tenant) return;
+    tenant.came += Math.max(0, before - out);
     tenant.entering.reset();
-    this.#inRate.observe(move.bytes, move.duration);
+    tenant.rate.observe(before - out, duration);
+    if (move?.whole) this.#goOn(tenant, now);
+    else if (out >= before) tenant.leastEntry = 2 * (move?.bytes ?? 0);
   }
 
   /** The GPU had no room for its memory. It is out, and waits before it tries again. */
   notEntered(id: string, now: number): void {
-    const tenant = this.#moved(id, 'entering', { state: 'out' }, now);
+    const tenant = this.#moved(id, 'entering', { state: 'out', coming: false }, now);
     if (!tenant) return;
     tenant.entersFrom = now + tenant.entering.next();
     this.#compete(tenant, now);
@@ -130,9 +147,14 @@ export class Residency {
   decide(now: number): Decision {
     this.#advance(now);
     const { leave, enter, stuck } = plan(this.#machine(now));
-    if (leave) this.#begin(leave, 'leaving', now);
-    if (enter) this.#begin(enter, 'entering', now);
-    return { leave: leave?.id, enter: enter?.id, stuck };
+    if (leave) this.#beginLeaving(leave.tenant, leave.bytes, now);
+    if (enter) this.#beginEntering(enter.tenant, enter.bytes, now);
+    return { leave: leave && stepOf(leave), enter: enter && stepOf(enter), stuck };
+  }
+
+  /** Whether it was suspended before its present move. */
+  isParked(id: string): boolean {
+    return this.#tenants.get(id)?.move?.parked === true;
   }
 
   stateOf(id: string): State | undefined {
@@ -141,8 +163,7 @@ export class Residency {
 
   /** Milliseconds that the tenant stays at least after it came in, unless it becomes idle. */
   stayOf(id: string): number {
-    const tenant = this.#tenants.get(id);
-    return tenant ? this.#stay(tenant) : 0;
+    return this.#tenants.get(id)?.stay ?? 0;
   }
 
   /** Share of the last five minutes during which memory moved, 0 to 1. */
@@ -154,8 +175,7 @@ export class Residency {
     const { room, hostMemory } = this.#limits;
     return {
       ...{ room, hostMemory, now, tenants: [...this.#tenants.values()] },
-      idleFrom: (tenant) => this.#idleFrom(tenant, now),
-      stayEnds: (tenant) => tenant.enteredAt + this.#stay(tenant),
+      idleFrom,
     };
   }
 
@@ -163,11 +183,31 @@ export class Residency {
     return [...this.#tenants.values()].filter(({ competed }) => competed);
   }
 
-  #begin(tenant: Tenant, state: 'leaving' | 'entering', now: number): void {
-    tenant.state = state;
-    tenant.competed = state === 'entering';
-    if (state === 'entering') tenant.cameAt = now;
+  #beginLeaving(tenant: Tenant, bytes: number, now: number): void {
+    const { parked, reserved, here } = tenant;
+    const frees = reserved - (here - bytes);
+    tenant.state = 'leaving';
+    tenant.move = { bytes, reserved, frees, parked, whole: false, wanted: tenant.competed };
     this.#noteMoves(now);
+  }
+
+  #beginEntering(tenant: Tenant, bytes: number, now: number): void {
+    const whole = bytes === Number.POSITIVE_INFINITY;
+    const reserved = whole ? tenant.terms.quota : tenant.here + bytes;
+    if (!tenant.coming) Object.assign(tenant, { coming: true, cameAt: now, came: 0 });
+    tenant.state = 'entering';
+    tenant.move = { bytes, reserved, frees: 0, parked: !whole, whole, wanted: true };
+    tenant.competed = true;
+    this.#noteMoves(now);
+  }
+
+  /** All of its memory is back. */
+  #goOn(tenant: Tenant, now: number): void {
+    const exchange = tenant.rate.timeOf(Math.max(tenant.came, this.#left));
+    for (const one of this.#tenants.values()) one.coming = false;
+    Object.assign(tenant, { enteredAt: now, usedAt: now, leastEntry: 0, arena: 0, exchange });
+    this.#left = 0;
+    this.#compete(tenant, now);
   }
 
   /** The move of `id` has ended. Undefined if it is gone, or did not move so. */
@@ -175,7 +215,7 @@ export class Residency {
     this.#advance(now);
     const tenant = this.#tenants.get(id);
     if (tenant?.state !== from) return undefined;
-    Object.assign(tenant, to);
+    Object.assign(tenant, to, { move: undefined });
     this.#noteMoves(now);
     this.#compete(tenant, now);
     return tenant;
@@ -204,40 +244,35 @@ export class Residency {
 
   /**
    * Updates whether it competes for the GPU. A tenant that begins to compete is not ahead of the
-   * first one that competes, so an idle tenant saves up no time. It is at most one stay behind, so
+   * first one that competes, so an idle tenant saves up no time. It is at most two stays behind, so
    * a tenant that had the GPU while nobody needed its room does not pay for that.
    */
   #compete(tenant: Tenant, now: number): void {
     const competes =
-      tenant.state === 'entering' ||
+      tenant.move?.wanted === true ||
       tenant.isWaiting(now) ||
-      (tenant.state === 'resident' && now < this.#idleFrom(tenant, now));
+      (tenant.state === 'resident' && now < idleFrom(tenant));
     if (competes && !tenant.competed) {
       const others = this.#competing;
       const first = Math.min(...others.map(({ served }) => served));
       const weights = effectiveWeights([...others, tenant], this.#limits.guarantee);
-      const most = first + this.#stay(tenant) / (weights.get(tenant) ?? 1);
+      const most = first + (MOST_BEHIND * tenant.stay) / (weights.get(tenant) ?? 1);
       if (Number.isFinite(first)) tenant.served = Math.min(Math.max(tenant.served, first), most);
       tenant.waitsSince = now;
     }
     tenant.competed = competes;
   }
+}
 
-  #exchange({ bytes }: Tenant): number {
-    return this.#outRate.timeOf(bytes) + this.#inRate.timeOf(bytes);
-  }
+function stepOf({ tenant, bytes }: { readonly tenant: Tenant; readonly bytes: number }): Step {
+  return { id: tenant.id, bytes };
+}
 
-  #stay(tenant: Tenant): number {
-    return Math.max(LEAST_STAY, STAY_PER_EXCHANGE * this.#exchange(tenant));
-  }
-
-  /**
-   * When a resident tenant becomes idle, if it uses no GPU time until then. It gets as long as its
-   * exchange takes: if it wants the GPU again after that, it has lost at most as much again.
-   */
-  #idleFrom(tenant: Tenant, now: number): number {
-    if (tenant.suspended) return Number.NEGATIVE_INFINITY;
-    const used = tenant.waits ? now : tenant.usedAt;
-    return used + Math.max(LEAST_PATIENCE, this.#exchange(tenant));
-  }
+/**
+ * When a resident tenant becomes idle, if it uses no GPU time until then. It gets as long as its
+ * exchange took: if it wants the GPU again after that, it has lost at most as much again.
+ */
+function idleFrom({ suspended, waits, usedAt, exchange }: Tenant): number {
+  if (suspended) return Number.NEGATIVE_INFINITY;
+  return waits ? Number.POSITIVE_INFINITY : usedAt + Math.max(LEAST_PATIENCE, exchange);
 }

@@ -10,17 +10,19 @@ export function whyStuck(waiting: Tenant, machine: Machine): string | undefined 
 }
 
 function whyNoRoom(waiting: Tenant, { room, now, tenants }: Machine): string | undefined {
-  const fixed = tenants.filter((one) => one.onGpu && one.whyFixed(now) !== undefined);
-  const left = room - sum(tenants, (one) => (fixed.includes(one) ? one.terms.quota : one.remains));
-  if (waiting.gain <= left) return undefined;
-  const holders = tenants
-    .filter((one) => fixed.includes(one) || one.remains > 0)
+  const keeps = (one: Tenant) => (one.whyFixed(now) === undefined ? one.fixed : one.reserved);
+  const others = tenants.filter((one) => one !== waiting);
+  const left = room - sum(others, keeps);
+  const { quota } = waiting.terms;
+  if (quota <= left) return undefined;
+  const holders = others
+    .filter((one) => keeps(one) > 0)
     .map((one) => {
-      const held = formatMemorySize(fixed.includes(one) ? one.terms.quota : one.remains);
-      return `${one.id} keeps ${held} (${one.whyFixed(now) ?? 'memory that cannot leave'})`;
+      const why = one.whyFixed(now) ?? 'memory that cannot leave';
+      return `${one.id} keeps ${formatMemorySize(keeps(one))} (${why})`;
     });
   return (
-    `It needs ${formatMemorySize(waiting.gain)} of GPU memory, and at most ` +
+    `It needs ${formatMemorySize(quota)} of GPU memory, and at most ` +
     `${formatMemorySize(Math.max(0, left))} of ${formatMemorySize(room)} can become free` +
     `${holders.length > 0 ? `: ${holders.join(', ')}` : ''}.`
   );
@@ -30,19 +32,17 @@ function whyNoHostMemory(
   waiting: Tenant,
   { room, hostMemory, now, tenants }: Machine,
 ): string | undefined {
-  const deficit = waiting.gain - (room - sum(tenants, ({ reserved }) => reserved));
+  const deficit = waiting.needed - (room - sum(tenants, ({ reserved }) => reserved));
   if (deficit <= 0) return undefined;
-  const left = hostMemory - sum(tenants, ({ hosted }) => hosted);
-  const movable = tenants.filter(
-    (one) =>
-      one.state === 'leaving' ||
-      one.state === 'entering' ||
-      (one.state === 'resident' && one.whyFixed(now) === undefined && one.bytes <= left),
-  );
-  if (sum(movable, ({ gain }) => gain) >= deficit) return undefined;
+  const left = Math.max(0, hostMemory - sum(tenants, ({ hosted }) => hosted));
+  const movable = tenants.filter((one) => one !== waiting && one.whyFixed(now) === undefined);
+  const unused = sum(movable, ({ reserved, here }) => reserved - here);
+  const memory = sum(movable, ({ here, fixed }) => here - fixed);
+  const arenas = sum(movable, ({ arena, out }) => Math.max(0, arena - out));
+  if (unused + Math.min(memory, left + arenas) >= deficit) return undefined;
   return (
-    `It needs ${formatMemorySize(waiting.gain)} of GPU memory, and the memory of no other ` +
-    `allocation can leave: only ${formatMemorySize(Math.max(0, left))} of ` +
+    `It needs ${formatMemorySize(waiting.needed)} of GPU memory, and not so much memory of other ` +
+    `allocations can leave: only ${formatMemorySize(left)} of ` +
     `${formatMemorySize(hostMemory)} host memory are left.`
   );
 }

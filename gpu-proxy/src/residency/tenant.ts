@@ -1,8 +1,10 @@
 import { Backoff } from '@nvidia-virtual/service/backoff';
+import { ExchangeRate } from './exchange-rate.js';
 
 /**
- * Where the memory of an allocation is. `leaving`: on its way to the host, still on the GPU.
- * `entering`: on its way back; its room on the GPU is taken already.
+ * What an allocation does. `out`: it is suspended, and any part of its memory is in host memory.
+ * `leaving`: it is suspended, and a part is on its way to the host. `entering`: a part is on its
+ * way back, or all of it, with which the allocation goes on.
  */
 export type State = 'resident' | 'leaving' | 'out' | 'entering';
 
@@ -16,8 +18,10 @@ export interface Terms {
 }
 
 export interface Observation {
-  /** Bytes that move when it leaves or enters. */
+  /** Bytes of GPU memory that it has, wherever they are. */
   readonly bytes: number;
+  /** The part of them that is in host memory. */
+  readonly out: number;
   /** A call of its programs waits for GPU time, or for the memory to be back. */
   readonly waits: boolean;
   /** When it last used GPU time. */
@@ -33,18 +37,50 @@ export interface Refusal {
   readonly until: number;
 }
 
+/** A move that has begun. */
+interface PresentMove {
+  /** Bytes that are to move. */
+  readonly bytes: number;
+  /** Bytes of room that it takes meanwhile, and that become free at the end. */
+  readonly reserved: number;
+  readonly frees: number;
+  /** Whether it was suspended before. */
+  readonly parked: boolean;
+  /** Whether it goes on afterwards. */
+  readonly whole: boolean;
+  /** Whether it wants the GPU all the time. */
+  readonly wanted: boolean;
+}
+
 const SECOND = 1000;
+/** A tenant that came in stays at least this many times as long as the exchange took. */
+const STAY_PER_EXCHANGE = 10;
+/** Milliseconds; for exchanges of little memory. */
+const LEAST_STAY = 2000;
 
 /** The record of one allocation on one GPU. Times are in milliseconds. */
 export class Tenant {
   bytes = 0;
+  out = 0;
   waits = false;
   suspended = false;
   usedAt = Number.NEGATIVE_INFINITY;
-  /** Bytes that stay on the GPU while it is out, for example arrays; 0 if that is not known. */
-  remains = 0;
+  /** Bytes that cannot leave, for example arrays; 0 if that is not known. */
+  fixed = 0;
+  /** The present move. */
+  move: PresentMove | undefined;
+  /** Moves of fewer bytes bring nothing back, because its pieces of memory are larger. */
+  leastEntry = 0;
+  /** The most that was out since it was last on the GPU. Its arena stays so large until then. */
+  arena = 0;
   /** When it began to enter. */
   cameAt = Number.NEGATIVE_INFINITY;
+  /** A part of it has entered, and no other tenant has got ahead. */
+  coming = false;
+  /** Bytes that have entered since it began to. */
+  came = 0;
+  /** Milliseconds that its last entry took from others. */
+  exchange = 0;
   enteredAt = Number.NEGATIVE_INFINITY;
   waitsSince = 0;
   /** Virtual time: usable time on the GPU, divided by the weight. */
@@ -54,6 +90,7 @@ export class Tenant {
   refusal: Refusal | undefined;
   /** It does not enter before this time. */
   entersFrom = 0;
+  readonly rate = new ExchangeRate();
   /** Delays of the next attempts after failures. */
   readonly leaving = new Backoff({ first: 5 * SECOND, longest: 300 * SECOND });
   readonly entering = new Backoff({ first: SECOND, longest: 60 * SECOND });
@@ -64,28 +101,50 @@ export class Tenant {
     public state: State,
   ) {}
 
-  /** Bytes of the GPU's room that it takes. */
-  get reserved(): number {
-    return this.state === 'out' ? this.remains : this.terms.quota;
+  /** Bytes on the GPU. */
+  get here(): number {
+    return Math.max(0, this.bytes - this.out);
   }
 
-  /** Bytes of room that become free when it leaves, and that it needs to enter. */
-  get gain(): number {
-    return this.terms.quota - this.remains;
+  /** Bytes of the GPU's room that it takes. */
+  get reserved(): number {
+    return this.move?.reserved ?? (this.state === 'out' ? this.here : this.terms.quota);
+  }
+
+  /** Bytes of room that it needs to go on. */
+  get needed(): number {
+    return this.terms.quota - this.reserved;
   }
 
   /** Bytes of host memory that it takes. */
   get hosted(): number {
-    return this.state === 'resident' ? 0 : Math.max(0, this.bytes - this.remains);
+    if (this.state === 'resident') return 0;
+    return Math.max(this.arena, this.out + (this.state === 'leaving' ? this.moving : 0));
   }
 
+  /** Bytes that the present move moves. */
+  get moving(): number {
+    return this.move?.bytes ?? 0;
+  }
+
+  /** On the GPU, or about to be. */
   get onGpu(): boolean {
-    return this.state !== 'out';
+    return this.state === 'resident' || this.state === 'entering';
+  }
+
+  /** Suspended, maybe with memory on the GPU. */
+  get parked(): boolean {
+    return this.state === 'out' || this.move?.parked === true;
+  }
+
+  /** Milliseconds that it stays at least after it came in, unless it becomes idle. */
+  get stay(): number {
+    return Math.max(LEAST_STAY, STAY_PER_EXCHANGE * this.exchange);
   }
 
   /** Waits for its memory, and may enter. */
   isWaiting(now: number): boolean {
-    return this.state === 'out' && this.waits && !this.suspended && now >= this.entersFrom;
+    return this.parked && this.waits && !this.suspended && now >= this.entersFrom;
   }
 
   /** Why its memory cannot leave now, or undefined. */

@@ -1,4 +1,4 @@
-import { Residency } from '../residency.js';
+import { Residency, type Step } from '../residency.js';
 import type { State, Terms } from '../tenant.js';
 
 export const GIB = 2 ** 30;
@@ -30,10 +30,14 @@ export interface Workload {
 export interface Played {
   readonly workload: Workload;
   bytes: number;
+  /** The part of them in host memory. */
+  out: number;
   /** GPU time that is left of the round; 0: it pauses. */
   left: number;
   pausesUntil: number;
   state: State;
+  /** It computes, or would. */
+  runs: boolean;
   /** Milliseconds of GPU time. */
   done: number;
   rounds: number;
@@ -47,6 +51,8 @@ export interface Played {
 
 interface Move {
   readonly bytes: number;
+  /** It goes on afterwards. */
+  readonly whole: boolean;
   readonly began: number;
   /** Milliseconds until it begins to move, and bytes that are left then. */
   delay: number;
@@ -73,8 +79,10 @@ export class Simulation {
   /** Milliseconds during which a tenant wanted the GPU and none computed, by what moved then. */
   readonly lost = { nothing: 0, out: 0, in: 0, both: 0 };
   stuck: ReadonlyMap<string, string> = new Map();
-  /** Called before each decision is carried out. */
-  check: (leave: Played | undefined, enter: Played | undefined) => void = () => {};
+  /** Called when a tenant is suspended. */
+  check: (leave: Played) => void = () => {};
+  /** Called after each decision. */
+  checkRoom: () => void = () => {};
   #look = 0;
 
   constructor(
@@ -83,8 +91,15 @@ export class Simulation {
   ) {
     this.residency = new Residency({ ...machine, guarantee: 0.5 });
     this.tenants = workloads.map((workload) => ({
-      ...{ workload, bytes: 0, left: 0, pausesUntil: 0, state: 'out', done: 0, rounds: 0 },
-      ...{ usedAt: 0, waitsSince: undefined, longestWait: 0, enteredAt: 0, entries: 0 },
+      ...{ workload, bytes: 0, out: 0, left: 0, pausesUntil: 0, state: 'out', done: 0, rounds: 0 },
+      ...{
+        runs: false,
+        usedAt: 0,
+        waitsSince: undefined,
+        longestWait: 0,
+        enteredAt: 0,
+        entries: 0,
+      },
       move: undefined,
     }));
     for (const { id, terms } of workloads) this.residency.put(id, terms, 0);
@@ -129,51 +144,69 @@ export class Simulation {
     else tenant.waitsSince = this.now;
   }
 
-  #observe({ workload, bytes, left, usedAt, state }: Played): void {
+  #observe({ workload, bytes, out, left, usedAt, state }: Played): void {
     const waits = state !== 'resident' && left > 0;
     const used = state === 'resident' && left > 0 ? this.now : usedAt;
-    this.residency.observe(workload.id, { bytes, waits, usedAt: used, suspended: false }, this.now);
+    const seen = { bytes, out, waits, usedAt: used, suspended: false };
+    this.residency.observe(workload.id, seen, this.now);
   }
 
   #decide(): void {
     const { leave, enter, stuck } = this.residency.decide(this.now);
-    const leaving = leave === undefined ? undefined : this.of(leave);
-    const entering = enter === undefined ? undefined : this.of(enter);
-    this.check(leaving, entering);
-    if (leaving) {
-      this.#move(leaving, 'leaving', this.machine.drain?.() ?? 0);
-      if (leaving.left > 0) leaving.waitsSince = this.now;
-    }
-    if (entering) this.#move(entering, 'entering', 0);
+    const leaving = leave === undefined ? undefined : this.of(leave.id);
+    const entering = enter === undefined ? undefined : this.of(enter.id);
+    if (leaving) this.#leave(leaving, leave as Step);
+    if (entering) this.#enter(entering, enter as Step);
+    if (leaving?.runs) this.check(leaving);
+    this.checkRoom();
     this.stuck = stuck;
   }
 
-  #move(tenant: Played, state: State, delay: number): void {
-    tenant.state = state;
-    const bytes = Math.max(0, tenant.bytes - (tenant.workload.remains ?? 0));
-    tenant.move = { bytes, began: this.now, delay, left: bytes };
+  #leave(tenant: Played, { bytes: asked }: Step): void {
+    const { bytes, out, workload, state } = tenant;
+    const left = Math.max(0, Math.min(asked, bytes - out - (workload.remains ?? 0)));
+    if (state === 'resident' && tenant.left > 0) tenant.waitsSince = this.now;
+    const delay = state === 'resident' ? (this.machine.drain?.() ?? 0) : 0;
+    tenant.state = 'leaving';
+    tenant.runs = state === 'resident';
+    tenant.move = { bytes: left, whole: false, began: this.now, delay, left };
   }
 
-  #endMove(tenant: Played, { bytes, began }: NonNullable<Played['move']>): void {
-    const { id, refusal, entryFails, remains = 0 } = tenant.workload;
-    const move = { bytes, duration: this.now - began };
+  #enter(tenant: Played, { bytes: asked }: Step): void {
+    const bytes = Math.min(asked, tenant.out);
+    tenant.state = 'entering';
+    const whole = asked === Number.POSITIVE_INFINITY;
+    tenant.move = { bytes, whole, began: this.now, delay: 0, left: bytes };
+  }
+
+  #endMove(tenant: Played, move: Move): void {
     tenant.move = undefined;
-    if (tenant.state === 'leaving') {
-      const why = refusal?.();
-      tenant.state = why ? 'resident' : 'out';
-      if (why) this.residency.refused(id, why, this.now);
-      else this.residency.left(id, move, Math.min(remains, tenant.bytes), this.now);
-    } else {
-      const fails = entryFails?.() === true;
-      tenant.state = fails ? 'out' : 'resident';
-      if (fails) this.residency.notEntered(id, this.now);
-      else this.#noteEntry(tenant, move);
-    }
+    if (tenant.state === 'leaving') this.#endLeave(tenant, move);
+    else this.#endEntry(tenant, move);
     if (tenant.state === 'resident') this.#endWait(tenant);
   }
 
-  #noteEntry(tenant: Played, move: { bytes: number; duration: number }): void {
-    this.residency.entered(tenant.workload.id, move, this.now);
+  #endLeave(tenant: Played, { bytes, began }: Move): void {
+    const { id, refusal } = tenant.workload;
+    const why = refusal?.();
+    tenant.state = why !== undefined && tenant.runs ? 'resident' : 'out';
+    if (why === undefined) {
+      tenant.out += bytes;
+      this.residency.left(id, { out: tenant.out, duration: this.now - began }, this.now);
+    } else this.residency.refused(id, why, this.now);
+  }
+
+  #endEntry(tenant: Played, { bytes, began, whole }: Move): void {
+    const { id, entryFails } = tenant.workload;
+    tenant.state = 'out';
+    if (entryFails?.() === true) {
+      this.residency.notEntered(id, this.now);
+      return;
+    }
+    tenant.out -= bytes;
+    this.residency.entered(id, { out: tenant.out, duration: this.now - began }, this.now);
+    if (!whole) return;
+    tenant.state = 'resident';
     if (tenant.bytes === 0) allocate(tenant);
     tenant.enteredAt = this.now;
     tenant.entries++;
