@@ -308,6 +308,13 @@ const TABLE = {
       'more than {limit} threads of its allocation used CUDA. ' +
       'Start the program again with fewer threads, or raise limits.threads.',
   ],
+  MEMORY_KEPT: [
+    125,
+    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of ' +
+      'GPU {gpu}. It is suspended, and of its memory {quota} have not left, plus {provided} for ' +
+      'contexts and the driver ({margin} per session). A correct worker prevents this. ' +
+      'Keep the log, and inspect the program before you start it again.',
+  ],
   MEMORY_BEYOND_QUOTA: [
     125,
     'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of ' +

@@ -178,6 +178,12 @@ export class Allocation {
     return this.#suspension.outBytes;
   }
 
+  /** Bytes that it may have on a GPU, beside its quota: fewer while it is suspended. */
+  get here(): number {
+    if (this.state !== 'out') return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.memoryUsed - this.outBytes);
+  }
+
   /** Lets the user of the workers write to their directories. */
   giveDirectories(): void {
     this.#directory.giveToWorkers();

@@ -114,9 +114,9 @@ export class Enforcement {
   }
 
   #checked(allocation: Allocation): CheckedAllocation {
-    const { specification } = allocation;
+    const { specification, here } = allocation;
     return {
-      specification,
+      ...{ specification, most: Math.min(specification.memory, here) },
       workers: allocation.sessions.map((live) => ({
         pid: live.workerPid,
         contexts: () => live.figures.contexts,

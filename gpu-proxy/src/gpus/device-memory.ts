@@ -83,16 +83,18 @@ export function quotaOn(
  * several GPUs, each session charges one context only, so one context per process is allowed on
  * each. GPUs of other allocations have quota 0.
  * @param pids of its workers and of processes that they started
+ * @param most bytes that it may have now; less than the quota if memory has left
  */
 export function holdingsOf(
   { gpus, moving, memory }: Pick<AllocationSpecification, 'gpus' | 'moving' | 'memory'>,
   pids: readonly number[],
   inventory: readonly GpuRecord[],
   reading: NvmlReading,
+  most = memory,
 ): Holding[] {
   return inventory.map((gpu) => {
     const uses = pids.flatMap((pid) => reading.get(pid)?.get(gpu.uuid) ?? []);
-    const quota = quotaOn(gpu, { gpus, moving, memory });
+    const quota = quotaOn(gpu, { gpus, moving, memory: most });
     const contexts = gpus.length > 1 ? uses.length : 1;
     // Each session except the first charges a context to the quota. So the quota limits the number
     // of sessions that get a margin.

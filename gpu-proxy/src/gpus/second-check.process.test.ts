@@ -16,6 +16,7 @@ let said: string[];
 let workers: { pid: number; contexts(): number }[];
 let uid: number | undefined;
 let present: boolean;
+let most: number;
 let check: SecondCheck;
 const children: ChildProcess[] = [];
 
@@ -25,9 +26,10 @@ beforeEach(() => {
   workers = [{ pid: NEVER, contexts: () => 1 }];
   uid = undefined;
   present = true;
+  most = 1000 * MiB;
   const allocation = (): CheckedAllocation => ({
     specification: { id: 'abc', gpus: ['GPU-a'], memory: 1000 * MiB, mode: 'exclusive', uid },
-    workers,
+    ...{ workers, most },
     end: (error) => ended.push(error),
   });
   check = new SecondCheck({
@@ -60,6 +62,17 @@ test('an allocation beyond its quota in two of four readings is ended once', () 
   expect(ended[0]?.message).toContain(
     'GPU 0 (GPU-a), more than the quota of 1000 MiB plus 627 MiB',
   );
+});
+
+test('an allocation that keeps memory which has left is ended, but not by older readings', () => {
+  take(MOST);
+  most = 100 * MiB;
+  for (let time = 0; time < 4; time++) take(MOST);
+  expect(ended).toEqual([]);
+  for (let time = 0; time < 2; time++) take(MOST - 900 * MiB);
+  for (let time = 0; time < 2; time++) take(MOST - 900 * MiB + 1);
+  expect(ended.map(({ code }) => code)).toEqual(['MEMORY_KEPT']);
+  expect(ended[0]?.message).toContain('of its memory 100 MiB have not left, plus 627 MiB');
 });
 
 test('a worker with the pid of an ended one is another worker, and is ended, too', () => {

@@ -10,6 +10,8 @@ import type { NvmlReading } from './nvml-monitor.js';
 export interface CheckedAllocation {
   readonly specification: Pick<AllocationSpecification, 'id' | 'gpus' | 'memory' | 'mode' | 'uid'>;
   readonly workers: readonly CheckedWorker[];
+  /** Bytes of the quota that it may have on a GPU now: less if memory of it has left. */
+  readonly most: number;
   /** Ends its sessions. */
   end(error: ProxyError): void;
 }
@@ -37,8 +39,10 @@ const IDLE = 40;
 const BUSY_WINDOW_MS = 60_000;
 
 interface Watched {
-  /** Whether the last readings exceeded the quota. */
+  /** Whether the last readings exceeded the limit. */
   beyond: boolean[];
+  /** What it might have at the last readings, in bytes. One may be older than the end of a move. */
+  most: number[];
   /** Killed processes that still exist. No program can use their memory. */
   ended: ReadonlySet<number>;
   readonly busy: { readonly at: number; readonly byGpu: ReadonlyMap<string, number> }[];
@@ -97,6 +101,7 @@ export class SecondCheck {
     const { id } = allocation.specification;
     const watched = this.#watched.get(id) ?? {
       beyond: [],
+      most: Array(LAST).fill(allocation.specification.memory),
       ended: new Set<number>(),
       busy: [],
       since: now,
@@ -104,13 +109,15 @@ export class SecondCheck {
     this.#watched.set(id, watched);
     noteBusy(watched, pids, reading, now);
     const living = pids.filter((pid) => !watched.ended.has(pid));
-    const beyond = this.#beyond(allocation, living, reading);
+    watched.most = [...watched.most, allocation.most].slice(-LAST);
+    const most = Math.max(...watched.most);
+    const beyond = this.#beyond(allocation, living, reading, most);
     watched.ended = new Set(pids.filter((pid) => watched.ended.has(pid)));
     watched.beyond = [...watched.beyond, beyond !== undefined].slice(-LAST);
     if (!beyond || watched.beyond.filter(Boolean).length < AGREEING) return;
     watched.beyond = [];
     watched.ended = new Set(pids);
-    this.#end(allocation, living, beyond);
+    this.#end(allocation, living, beyond, most);
   }
 
   /** The first GPU on which it exceeds the limit; undefined: none. */
@@ -118,9 +125,10 @@ export class SecondCheck {
     { specification }: CheckedAllocation,
     pids: readonly number[],
     reading: NvmlReading,
+    most: number,
   ): Holding | undefined {
     if (specification.memory === 0) return undefined;
-    return holdingsOf(specification, pids, this.#options.gpus, reading).find(
+    return holdingsOf(specification, pids, this.#options.gpus, reading, most).find(
       ({ held, allowed }) => held > allowed,
     );
   }
@@ -129,12 +137,13 @@ export class SecondCheck {
     allocation: CheckedAllocation,
     pids: readonly number[],
     { gpu, held, allowed }: Holding,
+    most: number,
   ): void {
     const { specification, workers } = allocation;
     const { id } = specification;
-    const quota = quotaOn(gpu, specification);
+    const quota = quotaOn(gpu, { ...specification, memory: most });
     allocation.end(
-      new ProxyError('MEMORY_BEYOND_QUOTA', {
+      new ProxyError(quota < quotaOn(gpu, specification) ? 'MEMORY_KEPT' : 'MEMORY_BEYOND_QUOTA', {
         id,
         gpu: `${gpu.index} (${gpu.uuid})`,
         held: formatMemorySize(held),

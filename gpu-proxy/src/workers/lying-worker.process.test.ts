@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { locateInstallation } from '../host/installation.js';
@@ -76,6 +78,23 @@ test('a worker that does not charge is killed; its neighbour has its quota', asy
   expect(log).toContainEqual(
     expect.objectContaining({ level: 50, allocation: liar.id, msg: told[0]?.message }),
   );
+});
+
+test('a worker that keeps its memory when it is suspended is killed', async () => {
+  writeFileSync(`${directory}/lie`, `${NEIGHBOUR} ${TAKEN}`);
+  const liar = await node.create({ memory: NEIGHBOUR });
+  const told: ProxyError[] = [];
+  node.on('trouble', (_, error) => told.push(error));
+  const program = createConnection(liar.socketPath);
+  program.on('error', () => {});
+  await until(() => liar.sessions.length === 1);
+  const beyond = once(node, 'beyondQuota');
+  await node.suspend(liar);
+  await beyond;
+  await liar.whenIdle();
+  program.destroy();
+  expect(told.map(({ code }) => code)).toEqual(['MEMORY_KEPT']);
+  expect(told[0]?.message).toContain('It is suspended, and of its memory 0 bytes have not left');
 });
 
 test('until then, its memory is missing for its neighbour, as on hardware', async () => {
