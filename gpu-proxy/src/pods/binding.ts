@@ -57,6 +57,7 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   OVERRUN_REACHED: 'GpuLimitReached',
   SESSIONS_FULL: 'GpuLimitReached',
   MEMORY_BEYOND_QUOTA: 'GpuMemoryBeyondQuota',
+  MEMORY_KEPT: 'GpuMemoryBeyondQuota',
   WORKER_DIED: 'GpuWorkerDied',
   MEMORY_NOT_BACK: 'GpuNotResumed',
   REPORT_ENDLESS: 'GpuWorkerDied',
