@@ -12,6 +12,7 @@ import { type Load, Tenant } from './tenant.js';
 const FILES = [
   'admin.sock',
   'allocations',
+  'arenas.json',
   'arbiter',
   'arbiter/arbiter.sock',
   'arbiter/arbiter.sock.lock',
