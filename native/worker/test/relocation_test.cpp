@@ -74,10 +74,11 @@ struct Moving : Machine, worker::test::SimulatedSession {
   }
   void leave() {
     CHECK(suspension.suspend(kLong).empty());
-    CHECK(suspension
-              .leave(session.swap.bytes(), OwnedFile(worker::test::memoryFile(
-                                               {}, 64 * kMiB, F_SEAL_SHRINK | F_SEAL_GROW)))
-              .empty());
+    const std::uint64_t bytes = session.swap.bytes(), lacking = session.swap.lacking(bytes);
+    OwnedFile file;
+    if (lacking > 0)
+      file = OwnedFile(worker::test::memoryFile({}, lacking, F_SEAL_SHRINK | F_SEAL_GROW));
+    CHECK(suspension.leave(bytes, std::move(file)).empty());
   }
 };
 
