@@ -172,7 +172,7 @@ DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;
     if (found->importedOfPool() && !dropImport(dptr)) return CUDA_SUCCESS;
-    synchronizeAll();
+    if (found->kind != MemoryKind::pool) synchronizeAll();  // an H200 does not wait for a pool's
     if (fault() != CUDA_SUCCESS) return fault();
     const auto taken = Allocations::all().take(dptr, freedByMemFree);
     if (!taken) return CUDA_ERROR_INVALID_VALUE;

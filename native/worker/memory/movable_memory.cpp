@@ -292,16 +292,11 @@ CUresult MovableMemory::free(CUdeviceptr address) {
   return status;
 }
 
-/// cuMemFree of memory of a pool.
+/// cuMemFree of memory of a pool. It does not wait, as the driver's does not (H200): the program
+/// has waited for the work. To free nothing fails where that would: in a capture, behind a fault.
 CUresult MovableMemory::freePooled(CUdeviceptr address) {
-  Here here;
-  if (const CUresult status = this->here(&here); status != CUDA_SUCCESS) return status;
-  const CUresult status = await(here.owner);
-  keepSpare(here.owner);
-  if (status != CUDA_SUCCESS) return status;
-  if (!pools_.free(address)) return CUDA_ERROR_INVALID_VALUE;
-  pools_.synchronized();
-  return CUDA_SUCCESS;
+  if (const CUresult status = below_.cuMemFree_v2(0); status != CUDA_SUCCESS) return status;
+  return pools_.free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 std::optional<CUresult> MovableMemory::freeBehind(CUdeviceptr address, CUstream stream) {

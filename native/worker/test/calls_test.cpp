@@ -296,32 +296,30 @@ TEST_CASE("a pool grows only by what the quota has, whatever work holds its bloc
   CHECK(worker::cuMemFree_v2(test.thread, second) == CUDA_SUCCESS);
 }
 
-// The call of another thread may end the wait.
-TEST_CASE("a thread that waits for memory or work stops no other thread") {
+TEST_CASE("a free of pool memory waits for no work") {
   Fixture test;
-  CUdeviceptr small = 0;
+  CUdeviceptr memory = 0;
+  CHECK(worker::cuMemAllocAsync(test.thread, &memory, kMiB, test.stream) == CUDA_SUCCESS);
+  test.block();
+  CHECK(worker::cuMemFree_v2(test.thread, memory) == CUDA_SUCCESS);
+  CHECK(test.driver.cuStreamQuery(test.stream) == CUDA_ERROR_NOT_READY);
+  test.release();
+}
+
+// The call of another thread may end the wait.
+TEST_CASE("a thread that waits for memory stops no other thread") {
+  Fixture test;
   CUdeviceptr large = 0;
-  CHECK(worker::cuMemAllocAsync(test.thread, &small, kMiB, test.stream) == CUDA_SUCCESS);
   CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS);
   CHECK(test.quota.used() == 96 * kMiB);
-  const auto callsOfOthers = [&](const unit::Waiter& beside) {
-    CHECK(beside.waits());
-    for (int i = 0; i < 100; ++i) CHECK(test.session.pools.settle());
-  };
-  test.block();
-  unit::Waiter freeing = test.beside(
-      [&](worker::Thread& thread) { CHECK(worker::cuMemFree_v2(thread, small) == CUDA_SUCCESS); });
-  callsOfOthers(freeing);
-  test.release();
-  freeing.join();
-
   test.block();
   CHECK(worker::cuMemFreeAsync(test.thread, large, test.stream) == CUDA_SUCCESS);
   unit::Waiter allocating = test.beside([&](worker::Thread& thread) {
     CUdeviceptr next = 0;
     CHECK(worker::cuMemAllocAsync(thread, &next, 96 * kMiB, nullptr) == CUDA_SUCCESS);
   });
-  callsOfOthers(allocating);
+  CHECK(allocating.waits());
+  for (int i = 0; i < 100; ++i) CHECK(test.session.pools.settle());
   test.release();
   allocating.join();
 }

@@ -764,10 +764,27 @@ bool isTried(const std::map<CallNumber, Action>& known, std::size_t number) {
   return !wanted || known.contains(call) || !isPossible(call);
 }
 
+/// Waits for the work of all streams.
+void synchronizeAll(Attacker& one) {
+  for (const std::uint64_t each : one.test().objects.all(wire::HandleKind::context)) {
+    one.setCurrent(each);
+    one.endCaptures();
+    one.call(CallNumber::cuCtxSynchronize);
+  }
+  one.setCurrent(wire::primaryContextHandle(0));
+  one.call(CallNumber::cuCtxSynchronize);
+  one.setCurrent(one.test().main);
+  one.endCaptures();
+  CHECK(one.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS);
+  one.test().session->pools.settle();
+  one.test().session->fileExports.settle();
+}
+
 void endEverything(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
   for (const std::uint64_t each : objects.all(kMemory)) one.call(cuMemFree_v2, each);
+  synchronizeAll(one);                          // pools give back what is free
   one.call(cuDeviceGraphMemTrim, CUdevice{0});  // graphs keep what they gave back
   for (const std::uint64_t each : objects.all(wire::HandleKind::memoryPool))
     one.call(cuMemPoolDestroy, each);
@@ -814,22 +831,6 @@ void endEstimates(Attacker& one) {
     one.call(cuLibraryUnload, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::greenContext))
     one.call(cuGreenCtxDestroy, each);
-}
-
-/// Waits for the work of all streams.
-void synchronizeAll(Attacker& one) {
-  for (const std::uint64_t each : one.test().objects.all(wire::HandleKind::context)) {
-    one.setCurrent(each);
-    one.endCaptures();
-    one.call(CallNumber::cuCtxSynchronize);
-  }
-  one.setCurrent(wire::primaryContextHandle(0));
-  one.call(CallNumber::cuCtxSynchronize);
-  one.setCurrent(one.test().main);
-  one.endCaptures();
-  CHECK(one.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS);
-  one.test().session->pools.settle();
-  one.test().session->fileExports.settle();
 }
 
 /// Suspends the session again and again while other threads call. A capture may refuse that.
