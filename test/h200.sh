@@ -2,7 +2,8 @@
 # Tests and benchmarks for a machine with a GPU. Needs python3, nvcc and, except for `record`, node
 # and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
-#                | account | check | nvml | images | suspend | frameworks | all
+#                | account | check | nvml | images | suspend | oversubscribe
+#                | frameworks | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
 # mode, `--only windows` all rows that the length of windows changes; `gang` needs two GPUs. At its
 # end `sharing` prints the rows of docs/performance.md.
@@ -61,18 +62,20 @@ check() { measure check 120 second_check.py; }
 nvml() { measure nvml 200 nvml.py "$@"; }
 images() { measure images 150 images.py; }
 suspend() { measure suspend 900 suspend.py "$@"; }
+# Needs 220 GiB of host memory.
+oversubscribe() { measure oversubscribe 900 oversubscribe.py "$@"; }
 frameworks() {
   step frameworks 1800 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in
   record | conformance | container | bench | sharing | gang | account | check | nvml | images | \
-    suspend | frameworks)
+    suspend | oversubscribe | frameworks)
     "$@" ;;
   all) record; conformance; container; bench; sharing; account; check; nvml; images; suspend
-    frameworks ;;
+    oversubscribe; frameworks ;;
   *)
-    sed -n '2,7s/^# //p' "$0"
+    sed -n '2,8s/^# //p' "$0"
     exit 2
     ;;
 esac

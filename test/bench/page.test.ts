@@ -6,7 +6,7 @@ import { reportFiles } from './report-files.js';
 const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
 
 test('missing measurements are marked', () => {
-  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(5);
+  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(6);
 });
 
 test('violated limits and failures are emphasized', () => {
@@ -80,4 +80,22 @@ test('a bar chart has a bar for each value, and escapes names', () => {
   expect(
     [...svg.matchAll(/width="([\d.]+)" height="12" fill="#/g)].map(([, width]) => width),
   ).toEqual(['12', '12', '430', '107.5']);
+});
+
+test('memory that leaves: times, results, and the verdict about exchanges', () => {
+  const size = { gib: 8, wrong: 0, 'out, first': 3, out: 0.2, 'in, first': 0.2, in: 0.17 };
+  const framework = { name: 'train', suspensions: 20, runs: 3, equal: false };
+  const suspend = { machine: MACHINE, sizes: [size], frameworks: [framework] };
+  const pair = {
+    gib: 98,
+    'seconds of a turn': 20.2,
+    'ratio, strict turns': 0.89,
+    'ratio, always': 0.93,
+    wrong: 0,
+  };
+  const page = renderPage({ suspend, oversubscribe: { machine: MACHINE, pair } });
+  expect(page).toContain('| 8 GiB | 3 s | 0.2 s | 0.17 s | 0 |');
+  expect(page).toContain('| train | 20 | NO |');
+  expect(page).toContain('each computes 20 s in turns | 0.89 | >= 0.9: DOES NOT HOLD |');
+  expect(page).toContain('both always compute | 0.93 | >= 0.9: holds |');
 });

@@ -123,11 +123,51 @@ export interface TenantFigures {
   readonly p99?: number;
 }
 
+/** Output of test/bench/suspend.py. Times in seconds. */
+export interface SuspendResults {
+  readonly machine: GpuMachine;
+  readonly sizes: readonly {
+    readonly gib: number;
+    /** Words with a wrong value. */
+    readonly wrong: number;
+    readonly 'out, first': number;
+    /** Median. */
+    readonly out: number;
+    readonly 'in, first': number;
+    readonly in: number;
+  }[];
+  readonly frameworks: readonly {
+    readonly name: string;
+    readonly suspensions: number;
+    readonly runs: number;
+    readonly equal: boolean;
+  }[];
+}
+
+/** Output of test/bench/oversubscribe.py. Times in seconds. */
+export interface OversubscribeResults {
+  readonly machine: GpuMachine;
+  readonly three?: {
+    readonly gib: number;
+    readonly 'first answer': number;
+    readonly wrong: number;
+  };
+  readonly pair?: {
+    readonly gib: number;
+    readonly 'seconds of a turn': number;
+    readonly 'ratio, strict turns': number;
+    readonly 'ratio, always': number;
+    readonly wrong: number;
+  };
+}
+
 export interface Results {
   readonly local?: LocalResults;
   readonly gpu?: GpuResults;
   readonly frameworks?: FrameworkResults;
   readonly sharing?: SharingResults;
+  readonly suspend?: SuspendResults;
+  readonly oversubscribe?: OversubscribeResults;
   /** Output of test/bench/scheduling. */
   readonly scheduling?: LocalResults;
 }
@@ -140,12 +180,16 @@ export function committedResults(): Results {
   const gpu = read<GpuResults>('bench.json');
   const frameworks = read<FrameworkResults>('frameworks.json');
   const sharing = read<SharingResults>('sharing.json');
+  const suspend = read<SuspendResults>('suspend.json');
+  const oversubscribe = read<OversubscribeResults>('oversubscribe.json');
   const scheduling = read<LocalResults>('scheduling.json');
   const parts = {
     ...(local && { local }),
     ...(gpu && { gpu }),
     ...(frameworks && { frameworks }),
     ...(sharing && { sharing }),
+    ...(suspend && { suspend }),
+    ...(oversubscribe && { oversubscribe }),
   };
   return { ...parts, ...(scheduling && { scheduling }) };
 }

@@ -10,6 +10,7 @@ sizes are small (`--sizes 0.25`), and the frameworks are left out.
 import argparse
 import json
 import re
+import select
 import statistics
 import subprocess
 import sys
@@ -33,12 +34,19 @@ def build(directory):
     )
 
 
+def remove(node, name):
+    """Waits until an allocation whose program has ended is gone."""
+    node.command('drain', '--state', node.state, name)
+    while name in node.command('ls', '--state', node.state):
+        time.sleep(0.2)
+
+
 class Keeper:
     """A program that holds so many GiB."""
 
-    def __init__(self, directory, environment, gib):
+    def __init__(self, directory, environment, gib, times=1):
         self.process = subprocess.Popen(
-            [str(directory / 'keep'), str(int(gib * 1024))],
+            [str(directory / 'keep'), str(int(gib * 1024)), str(times)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         self.read()
@@ -53,9 +61,11 @@ class Keeper:
             raise RuntimeError('the program that holds memory has ended')
         return json.loads(line)
 
-    def close(self):
+    def close(self, node, name):
+        """Ends it, and removes its allocation."""
         self.process.stdin.close()
         self.process.wait(30)
+        remove(node, name)
 
 
 def seconds_of(sentence):
@@ -79,7 +89,7 @@ def measure_size(node, directory, gib, cycles):
         answer = keeper.read()
         first.append(time.monotonic() - begun)
         wrong += answer['wrong']
-    keeper.close()
+    keeper.close(node, f'keep-{gib}')
     return {
         'gib': gib,
         'wrong': wrong,
@@ -91,28 +101,56 @@ def measure_size(node, directory, gib, cycles):
     }
 
 
-def measure_framework(node, name, cycles):
-    """Compares a run that is suspended again and again with one that is not."""
-    results, suspensions = [], 0
-    for disturbed in (False, True):
-        title = f'{name}-{disturbed}'
-        environment = node.allocate(['--name', title, '--memory', '24GiB'])
-        program = subprocess.Popen(
-            [sys.executable, f'{name}.py'],
-            cwd=HERE / 'frameworks', env=environment, stdout=subprocess.PIPE, text=True,
+class FrameworkProgram:
+    """Runs one of frameworks/ again and again in one process."""
+
+    AGAIN = 'import runpy, sys\nfor _ in sys.stdin: runpy.run_path(sys.argv[1])'
+
+    def __init__(self, name, environment):
+        self.process = subprocess.Popen(
+            [sys.executable, '-c', self.AGAIN, f'{name}.py'],
+            cwd=HERE / 'frameworks', env={**environment, 'PYTHONPATH': '.'},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )
-        while disturbed and program.poll() is None and suspensions < cycles:
-            time.sleep(0.5)
-            try:
-                node.command('suspend', '--state', node.state, title)
-            except RuntimeError as refused:
-                print(refused, file=sys.stderr)
-                continue
-            node.command('resume', '--state', node.state, title)
-            suspensions += 1
-        output, _ = program.communicate(timeout=SECONDS)
-        results.append(json_lines(output)[-1]['results'])
-    return {'name': name, 'suspensions': suspensions, 'equal': results[0] == results[1]}
+
+    def run(self, meanwhile=lambda: None):
+        """The results of a run; calls `meanwhile` until they come."""
+        self.process.stdin.write(b'\n')
+        self.process.stdin.flush()
+        while not select.select([self.process.stdout], [], [], 0.1)[0]:
+            meanwhile()
+        found = json_lines(self.process.stdout.readline().decode())
+        return found[0]['results']
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(SECONDS)
+
+
+def measure_framework(node, name, cycles):
+    """Compares runs that are suspended again and again with one that is not."""
+    environment = node.allocate(['--name', name, '--memory', '24GiB'])
+    program = FrameworkProgram(name, environment)
+    undisturbed = program.run()
+    suspensions = runs = 0
+
+    def suspend():
+        nonlocal suspensions
+        try:
+            left = node.command('suspend', '--state', node.state, name)
+        except RuntimeError as refused:
+            print(refused, file=sys.stderr)
+            return
+        suspensions += seconds_of(left) is not None  # else it had no memory
+        node.command('resume', '--state', node.state, name)
+
+    equal = True
+    while suspensions < cycles:
+        equal = program.run(suspend) == undisturbed and equal
+        runs += 1
+    program.close()
+    remove(node, name)
+    return {'name': name, 'suspensions': suspensions, 'runs': runs, 'equal': equal}
 
 
 def main():
@@ -127,7 +165,9 @@ def main():
     build(directory)
     simulated = options.backend == 'simulated'
     outcome = {'machine': None if simulated else machine(), 'sizes': [], 'frameworks': []}
-    node = Node(options.backend, '--warm-workers', '1')
+    most = max(map(float, options.sizes.split(',')))
+    memory = f'{int(most * 1024) + 2048}MiB'
+    node = Node(options.backend, '--warm-workers', '1', '--host-memory', memory)
     try:
         for gib in map(float, options.sizes.split(',')):
             outcome['sizes'].append(measure_size(node, directory, gib, options.cycles))

@@ -1,5 +1,6 @@
-// Holds GPU memory of a known content: keep MIB. At each line of standard input it checks and
-// changes all of it, and prints how long its first call took, and how many words were wrong.
+// Holds GPU memory of a known content: keep MIB [TIMES]. At each line of standard input it checks
+// and changes all of it, so many times. It prints how long its first call and all took, and how
+// many words were wrong.
 #include <cstdio>
 #include <cstdlib>
 
@@ -28,6 +29,7 @@ int main(int count, char** arguments) {
   CHECK(cudaMalloc(&wrong, sizeof *wrong));
   for (std::size_t at = 0; at < bytes; at += kPiece)
     CHECK(cudaMalloc(&pieces[at / kPiece], kPiece < bytes - at ? kPiece : bytes - at));
+  const unsigned times = count > 2 ? std::strtoul(arguments[2], nullptr, 10) : 1;
   char line[16];
   unsigned round = 0;
   do {
@@ -35,15 +37,16 @@ int main(int count, char** arguments) {
     CHECK(cudaMemset(wrong, 0, sizeof *wrong));
     CHECK(cudaDeviceSynchronize());
     const double answered = seconds() - begin;
-    for (std::size_t at = 0; at < bytes; at += kPiece) {
-      const std::size_t words = (kPiece < bytes - at ? kPiece : bytes - at) / sizeof(unsigned);
-      renew<<<1024, 256>>>(pieces[at / kPiece], words, at / sizeof(unsigned), round, wrong);
-      CHECK(cudaGetLastError());
-    }
+    for (const unsigned end = round + (round == 0 ? 1 : times); round < end; ++round)
+      for (std::size_t at = 0; at < bytes; at += kPiece) {
+        const std::size_t words = (kPiece < bytes - at ? kPiece : bytes - at) / sizeof(unsigned);
+        renew<<<1024, 256>>>(pieces[at / kPiece], words, at / sizeof(unsigned), round, wrong);
+        CHECK(cudaGetLastError());
+      }
     unsigned long long errors = 0;
     CHECK(cudaMemcpy(&errors, wrong, sizeof errors, cudaMemcpyDeviceToHost));
-    std::printf("{\"round\": %u, \"answered\": %.6f, \"wrong\": %llu}\n", round, answered, errors);
+    std::printf("{\"answered\": %.6f, \"seconds\": %.6f, \"wrong\": %llu}\n", answered,
+                seconds() - begin, errors);
     std::fflush(stdout);
-    ++round;
   } while (std::fgets(line, sizeof line, stdin) != nullptr);
 }

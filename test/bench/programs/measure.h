@@ -37,6 +37,19 @@ double best(int rounds, F round) {
   return least;
 }
 
+/// The median seconds of `rounds` calls, for work whose fastest call is rare.
+template <typename Round>
+double median(int rounds, Round round) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    const double start = seconds();
+    round();
+    times.push_back(seconds() - start);
+  }
+  std::nth_element(times.begin(), times.begin() + rounds / 2, times.end());
+  return times[rounds / 2];
+}
+
 /// A driver function by its name, to measure it without the runtime.
 template <typename Function>
 Function driverFunction(const char* name, unsigned version) {

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const auto load = driverFunction<decltype(&cuModuleLoadData)>("cuModuleLoadData", 2000);
   const auto find = driverFunction<decltype(&cuModuleGetFunction)>("cuModuleGetFunction", 2000);
   const auto unload = driverFunction<decltype(&cuModuleUnload)>("cuModuleUnload", 2000);
-  const double time = best(30, [&] {
+  const double time = median(300, [&] {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     CHECK(load(&module, image.data()));
