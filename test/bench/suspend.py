@@ -129,28 +129,36 @@ class FrameworkProgram:
 
 def measure_framework(node, name, cycles):
     """Compares runs that are suspended again and again with one that is not."""
-    environment = node.allocate(['--name', name, '--memory', '24GiB'])
-    program = FrameworkProgram(name, environment)
-    undisturbed = program.run()
-    suspensions = runs = 0
 
     def suspend():
-        nonlocal suspensions
+        left = node.command('suspend', '--state', node.state, name)
+        node.command('resume', '--state', node.state, name)
+        return seconds_of(left) is not None  # else it had no memory
+
+    return compare_runs(node, name, cycles, suspend)
+
+
+def compare_runs(node, name, cycles, disturb, options=()):
+    """Calls `disturb` until it has said `cycles` times that it has done something."""
+    environment = node.allocate(['--name', name, '--memory', '24GiB', *options])
+    program = FrameworkProgram(name, environment)
+    undisturbed = program.run()
+    done = runs = 0
+
+    def meanwhile():
+        nonlocal done
         try:
-            left = node.command('suspend', '--state', node.state, name)
+            done += disturb()
         except RuntimeError as refused:
             print(refused, file=sys.stderr)
-            return
-        suspensions += seconds_of(left) is not None  # else it had no memory
-        node.command('resume', '--state', node.state, name)
 
     equal = True
-    while suspensions < cycles:
-        equal = program.run(suspend) == undisturbed and equal
+    while done < cycles:
+        equal = program.run(meanwhile) == undisturbed and equal
         runs += 1
     program.close()
     remove(node, name)
-    return {'name': name, 'suspensions': suspensions, 'runs': runs, 'equal': equal}
+    return {'name': name, 'suspensions': done, 'runs': runs, 'equal': equal}
 
 
 def main():
