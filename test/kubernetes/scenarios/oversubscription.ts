@@ -11,6 +11,8 @@ import { runsUndisturbed } from './tenants.js';
 const FACTOR = 1.5;
 const VALUES = { 'node.oversubscription': String(FACTOR), 'node.hostMemory': '16GiB' };
 const PODS = ['first', 'second'];
+/** MiB of an idle pod: so much that a part has to leave for another one. */
+const RESTING = 3072;
 
 /** Problem of other systems: idle memory of one pod keeps others away from the GPU. */
 export const oversubscription: NodeScenario = {
@@ -46,13 +48,16 @@ export const oversubscription: NodeScenario = {
 async function judgeWhatIsOut(scene: NodeScene): Promise<void> {
   const { cluster, tally, tenants } = scene;
   const rest = async () => {
-    await tenants.apply(tenantPod('rests', { does: 'rest 64', slots: 0.7 * SLOTS }));
+    await tenants.apply(tenantPod('rests', { does: `rest ${RESTING}`, slots: 0.7 * SLOTS }));
     await tenants.logUntil('rests', 'resting');
   };
   await rest();
   await tenants.apply(tenantPod('computes', { slots: 0.7 * SLOTS }));
   await tenants.logUntil('computes', 'working');
-  tally.judge('an idle pod is out for one that computes', await memoryProblems(scene, 'rests'));
+  tally.judge(
+    'an idle pod is out for one that computes',
+    await memoryProblems(scene, 'rests', 'some'),
+  );
   await tenants.delete('pod/rests');
   const left = await lookUntil(
     () => ({ arenas: arenaHolders(), allocations: allocations().length }),
@@ -62,7 +67,7 @@ async function judgeWhatIsOut(scene: NodeScene): Promise<void> {
   tally.judge('deleted, it leaves nothing', isLeft ? [JSON.stringify(left)] : []);
 
   await rest();
-  tally.judge('the next one is out as well', await memoryProblems(scene, 'rests'));
+  tally.judge('the next one is out as well', await memoryProblems(scene, 'rests', 'some'));
   const drained = '--pod-selector=app in (rests,computes)';
   await cluster.kubectl('drain', cluster.nodeName, '--ignore-daemonsets', '--force', drained);
   await tenants.gone();

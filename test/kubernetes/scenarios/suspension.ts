@@ -62,13 +62,20 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
   tally.judge('a suspended pod is deleted', []);
 }
 
-/** Waits until the usage API shows that all GPU memory of the pod is out. @returns what it shows */
-export async function memoryProblems({ cluster, tenants }: Scene, pod: string): Promise<string[]> {
+/**
+ * Waits until the usage API shows that GPU memory of the pod is out, all or a part of it.
+ * @returns what it shows
+ */
+export async function memoryProblems(
+  { cluster, tenants }: Scene,
+  pod: string,
+  part: 'all' | 'some' = 'all',
+): Promise<string[]> {
   const args = ['pod', pod, '-n', tenants.namespace];
   const look = async () => {
     const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
-    const { used = 0, out, state } = value?.containers[0]?.memory ?? {};
-    return state === 'out' && used > 0 && out === used ? [] : [output];
+    const { used = 0, out = 0, state } = value?.containers[0]?.memory ?? {};
+    return state === 'out' && out > 0 && (part === 'some' || out === used) ? [] : [output];
   };
   return lookUntil(look, (problems) => problems.length === 0);
 }
