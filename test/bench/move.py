@@ -73,9 +73,8 @@ def main():
             print(json.dumps(outcome['sizes'][-1]), flush=True)
         for name in FRAMEWORKS:
             mover = Mover(node, name)
-            outcome['frameworks'].append(
-                compare_runs(node, name, options.moves, mover, ['--gpu', '0'])
-            )
+            compared = compare_runs(node, name, options.moves, mover, ['--gpu', '0'])
+            outcome['frameworks'].append(compared)
             print(json.dumps(outcome['frameworks'][-1]), mover.seconds, flush=True)
     finally:
         print((Path(node.state) / 'log').read_text()[-4000:], file=sys.stderr)

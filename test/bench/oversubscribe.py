@@ -48,6 +48,7 @@ def two_that_compute(node, directory, gib, quota, seconds, turns):
     alone = keeper(node, directory, 'alone', gib, quota, times)
     answers = [turn([alone])[0] for _ in range(turns)]
     serial = 2 * sum(answer['seconds'] for answer in answers)
+    print('serial', serial, flush=True)
     alone.close(node, 'alone')
 
     names = ['left', 'right']
@@ -59,6 +60,7 @@ def two_that_compute(node, directory, gib, quota, seconds, turns):
         for one in pair:
             answers += turn([one])
     strict = time.monotonic() - begun
+    print('strict turns', strict, flush=True)
     begun = time.monotonic()
     for _ in range(turns):
         for one in pair:
@@ -89,7 +91,6 @@ def three_that_seldom_compute(node, directory, gib, quota):
             time.sleep(2)  # the others are idle by now
             answers += turn([one])
     waits = [answer['answered'] for answer in answers][3:]
-    print(waits)
     for name, one in zip(names, three, strict=True):
         one.close(node, name)
     return {

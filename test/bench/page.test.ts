@@ -84,8 +84,10 @@ test('a bar chart has a bar for each value, and escapes names', () => {
 
 test('memory that leaves: times, results, and the verdict about exchanges', () => {
   const size = { gib: 8, wrong: 0, 'out, first': 3, out: 0.2, 'in, first': 0.2, in: 0.17 };
-  const framework = { name: 'train', suspensions: 20, runs: 3, equal: false };
+  const framework = { name: 'train', times: 20, runs: 3, equal: false };
   const suspend = { machine: MACHINE, sizes: [size], frameworks: [framework] };
+  const moved = { gib: 8, wrong: 0, 'first move': 5.7, move: 2.4 };
+  const move = { machine: MACHINE, sizes: [moved], frameworks: [] };
   const pair = {
     gib: 98,
     'seconds of a turn': 20.2,
@@ -93,9 +95,10 @@ test('memory that leaves: times, results, and the verdict about exchanges', () =
     'ratio, always': 0.93,
     wrong: 0,
   };
-  const page = renderPage({ suspend, oversubscribe: { machine: MACHINE, pair } });
+  const page = renderPage({ suspend, move, oversubscribe: { machine: MACHINE, pair } });
   expect(page).toContain('| 8 GiB | 3 s | 0.2 s | 0.17 s | 0 |');
   expect(page).toContain('| train | 20 | NO |');
+  expect(page).toContain('| 8 GiB | 5.7 s | 2.4 s | 0 |');
   expect(page).toContain('each computes 20 s in turns | 0.89 | >= 0.9: DOES NOT HOLD |');
   expect(page).toContain('both always compute | 0.93 | >= 0.9: holds |');
 });

@@ -2,6 +2,7 @@ import type { LocalResults } from './figures.js';
 import { table } from './markdown.js';
 import { plots } from './plots.js';
 import type {
+  DisturbedFramework,
   Framework,
   FrameworkResults,
   GpuMachine,
@@ -44,9 +45,9 @@ A program with \`fixed\` 5 % that only records events leaves its busy neighbour 
 that
 it has alone. When markers did not wait for windows, it was 0.753.`;
 
-const SUSPEND_COLUMNS = `The times are gpu-proxy's own, from the closed gate to the last byte. The \
-first time
-out includes making the arena. Limits: 8 GiB within 0.25 s each way, 100 GiB in within 2.5 s.`;
+const SUSPEND_COLUMNS = `The times are gpu-proxy's own, from the closed gate to the last byte. The
+first time out includes making the arena. Limits: 8 GiB within 0.25 s each way, 100 GiB in within
+2.5 s.`;
 
 const METHOD = `To measure again, run the command and put its JSON into test/bench/results/.
 
@@ -118,12 +119,13 @@ function summary(results: Results): string {
 }
 
 function methodSection(results: Results): string {
-  const { gpu, frameworks, sharing, suspend, oversubscribe, local, scheduling } = results;
+  const { gpu, frameworks, sharing, suspend, move, oversubscribe, local, scheduling } = results;
   const runs = [
     ['calls and copies', 'test/h200.sh bench', gpu?.machine],
     ['frameworks', 'test/h200.sh frameworks', frameworks?.machine],
     ['several tenants', 'test/h200.sh sharing', sharing?.machine],
     ['suspended memory', 'test/h200.sh suspend', suspend?.machine],
+    ['moves', 'test/h200.sh move', move?.machine],
     ['oversubscription', 'test/h200.sh oversubscribe', oversubscribe?.machine],
     ['without a GPU', 'npm run bench', local?.machine],
     ['scheduling', 'node test/dist/bench/scheduling/main.js', scheduling?.machine],
@@ -250,7 +252,7 @@ function sharingSection(results: SharingResults | undefined): string {
   );
 }
 
-function memorySection({ suspend, oversubscribe }: Results): string {
+function memorySection({ suspend, move, oversubscribe }: Results): string {
   const sections = ['## Memory that leaves'];
   if (suspend !== undefined) {
     const sizes = suspend.sizes.map((one) => [
@@ -260,15 +262,23 @@ function memorySection({ suspend, oversubscribe }: Results): string {
       `${number(one.in)} s`,
       `${one.wrong}`,
     ]);
-    const programs = suspend.frameworks.map(({ name, suspensions, equal }) => [
-      name,
-      `${suspensions}`,
-      equal ? 'yes' : 'NO',
-    ]);
     sections.push(
       SUSPEND_COLUMNS,
       table(['memory', 'out, first time', 'out', 'in', 'wrong words'], sizes),
-      table(['program', 'suspensions', 'results as without'], programs),
+      disturbed('suspensions', suspend.frameworks),
+    );
+  }
+  if (move !== undefined) {
+    const sizes = move.sizes.map((one) => [
+      `${one.gib} GiB`,
+      `${number(one['first move'])} s`,
+      `${number(one.move)} s`,
+      `${one.wrong}`,
+    ]);
+    sections.push(
+      'Moves between two GPUs, with the time of the command `gpu-proxy move`:',
+      table(['memory', 'first move', 'move', 'wrong words'], sizes),
+      disturbed('moves', move.frameworks),
     );
   }
   if (oversubscribe !== undefined) {
@@ -276,6 +286,11 @@ function memorySection({ suspend, oversubscribe }: Results): string {
   }
   if (sections.length === 1) sections.push('Not measured yet.');
   return sections.join('\n\n');
+}
+
+function disturbed(times: string, frameworks: readonly DisturbedFramework[]): string {
+  const rows = frameworks.map((one) => [one.name, `${one.times}`, one.equal ? 'yes' : 'NO']);
+  return table(['program', times, 'results as without'], rows);
 }
 
 function exchanges({ three, pair }: OversubscribeResults): string[][] {

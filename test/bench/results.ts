@@ -136,12 +136,29 @@ export interface SuspendResults {
     readonly 'in, first': number;
     readonly in: number;
   }[];
-  readonly frameworks: readonly {
-    readonly name: string;
-    readonly suspensions: number;
-    readonly runs: number;
-    readonly equal: boolean;
+  readonly frameworks: readonly DisturbedFramework[];
+}
+
+/** A program that is suspended or moved so many times in several runs. */
+export interface DisturbedFramework {
+  readonly name: string;
+  readonly times: number;
+  readonly runs: number;
+  /** Its results are those of a run that is not disturbed. */
+  readonly equal: boolean;
+}
+
+/** Output of test/bench/move.py. Times in seconds, as a user waits. */
+export interface MoveResults {
+  readonly machine: GpuMachine;
+  readonly sizes: readonly {
+    readonly gib: number;
+    readonly wrong: number;
+    readonly 'first move': number;
+    /** Median. */
+    readonly move: number;
   }[];
+  readonly frameworks: readonly DisturbedFramework[];
 }
 
 /** Output of test/bench/oversubscribe.py. Times in seconds. */
@@ -167,6 +184,7 @@ export interface Results {
   readonly frameworks?: FrameworkResults;
   readonly sharing?: SharingResults;
   readonly suspend?: SuspendResults;
+  readonly move?: MoveResults;
   readonly oversubscribe?: OversubscribeResults;
   /** Output of test/bench/scheduling. */
   readonly scheduling?: LocalResults;
@@ -181,6 +199,7 @@ export function committedResults(): Results {
   const frameworks = read<FrameworkResults>('frameworks.json');
   const sharing = read<SharingResults>('sharing.json');
   const suspend = read<SuspendResults>('suspend.json');
+  const move = read<MoveResults>('move.json');
   const oversubscribe = read<OversubscribeResults>('oversubscribe.json');
   const scheduling = read<LocalResults>('scheduling.json');
   const parts = {
@@ -189,6 +208,7 @@ export function committedResults(): Results {
     ...(frameworks && { frameworks }),
     ...(sharing && { sharing }),
     ...(suspend && { suspend }),
+    ...(move && { move }),
     ...(oversubscribe && { oversubscribe }),
   };
   return { ...parts, ...(scheduling && { scheduling }) };

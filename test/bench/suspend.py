@@ -158,7 +158,7 @@ def compare_runs(node, name, cycles, disturb, options=()):
         runs += 1
     program.close()
     remove(node, name)
-    return {'name': name, 'suspensions': done, 'runs': runs, 'equal': equal}
+    return {'name': name, 'times': done, 'runs': runs, 'equal': equal}
 
 
 def main():
