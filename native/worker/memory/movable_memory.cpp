@@ -391,11 +391,13 @@ bool MovableMemory::isInBlock(CUdeviceptr address) const {
 }
 
 MovableMemory::Place MovableMemory::place(CUdeviceptr address, std::uint64_t bytes) const {
+  const auto placeIn = [&](CUdeviceptr begin, std::uint64_t size) {
+    return bytes <= begin + size - address ? Place::inside : Place::outside;
+  };
+  if (const auto pooled = pools_.find(address)) return placeIn(pooled->begin, pooled->bytes);
   const std::shared_lock lock(mutex_);
-  if (const Entry* entry = entryOf(address)) {
-    const std::uint64_t rest = entry->allocation.begin + entry->allocation.bytes - address;
-    return bytes <= rest ? Place::inside : Place::outside;
-  }
+  if (const Entry* entry = entryOf(address))
+    return placeIn(entry->allocation.begin, entry->allocation.bytes);
   return isInBlock(address) ? Place::outside : Place::elsewhere;
 }
 
