@@ -374,11 +374,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     });
   }
 
-  /** Bytes for the memory of its allocations. Those that it cannot serve keep their quotas. */
+  /**
+   * Bytes for the memory of its allocations. Those that it cannot serve keep their quotas, and so
+   * do those that move.
+   */
   #roomOf(gpu: GpuRecord): number {
     const served = new Set(this.allocations.map(({ id }) => id));
     const kept = this.promised
-      .filter(({ id, gpus }) => gpus.includes(gpu.uuid) && !served.has(id))
+      .filter(
+        ({ id, gpus, moving }) =>
+          moving === gpu.uuid || (gpus.includes(gpu.uuid) && !served.has(id)),
+      )
       .reduce((sum, { memory }) => sum + memory, 0);
     return Math.max(0, this.#admission.roomOf(gpu, this.promised) - kept);
   }

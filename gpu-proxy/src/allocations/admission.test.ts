@@ -135,6 +135,8 @@ describe('a move to another GPU', () => {
     const shared = new Admission([SMALL, { ...TWIN, mode: 'concurrent' }], settings({}));
     expect(() => shared.admitMove(one, '2', [])).toThrow('concurrent mode');
     expect(shared.otherPlaces(['GPU-a'])).toEqual([]);
+    const over = new Admission([SMALL, TWIN], settings({ factor: 1.5, host: 100 * GiB }));
+    expect(() => over.admitMove(one, '2', [])).toThrow('that GPU is oversubscribed');
     expect(gpus.otherPlaces(['GPU-a'])).toEqual(['GPU-c']);
     expect(gpus.otherPlaces(['GPU-a', 'GPU-c'])).toEqual([]);
   });

@@ -97,7 +97,9 @@ export class Admission {
     const { id, gpus } = allocation;
     const [target] = this.#named([name]) as [GpuRecord];
     const present = this.#gpus.find(({ uuid }) => uuid === gpus[0]);
-    const reason = whyStays(allocation, present, target);
+    const reason = this.isOversubscribed(target)
+      ? 'that GPU is oversubscribed'
+      : whyStays(allocation, present, target);
     if (reason !== undefined)
       throw new ProxyError('ALLOCATION_STAYS', { id, gpu: describe(target), reason });
     this.#require(target, allocation, others);

@@ -78,8 +78,8 @@ export class AllocationDirectory {
 
   /** Replaces the specification. Survives a crash of the machine. */
   save(specification: AllocationSpecification): void {
-    this.#specification = specification;
     writeSpecification(this.path, specification);
+    this.#specification = specification;
   }
 
   /** True if the kubelet granted it. The directory then stays for the life of its pod. */

@@ -251,7 +251,7 @@ describe('with workers that answer as told', () => {
 
   test('all sessions return if the memory of one has no room on the other GPU', async () => {
     workers.tell({ suspend: `done ${4 * MiB}`, [`resume on ${there}`]: 'error no room' }, 2);
-    await expect(node.move(allocation, '1')).rejects.toMatchObject({ code: 'MEMORY_NOT_BACK' });
+    await expect(node.move(allocation, '1')).rejects.toMatchObject({ code: 'ALLOCATION_STAYS' });
     expect(movesOf()).toContain(`2 move ${here}`);
     expect(gpusOf(allocation)).toEqual({ gpus: [here], moving: undefined });
     expect([allocation.state, allocation.suspended]).toEqual(['resident', false]);

@@ -9,15 +9,17 @@ import type { Suspension } from './suspension.js';
 interface RelocationOptions {
   readonly directory: AllocationDirectory;
   readonly logger: Logger;
-  readonly suspension: Pick<Suspension, 'whileOut' | 'resume' | 'takeOver'>;
+  readonly suspension: Pick<Suspension, 'whileOut' | 'resumeUnheld' | 'takeOver'>;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
   /** Its specification names another GPU. */
   placed(): void;
 }
 
-/** How long the driver may take to move what cannot leave: it copies 1.3 GB/s (H200). */
+/** How long the driver may take to move a program without memory. */
 const MOVE_MS = 60_000;
+/** At which it copies what cannot leave, such as arrays, in bytes per millisecond (H200). */
+const COPY_RATE = 1.3e6;
 
 /**
  * Moves all sessions of an allocation to another GPU, or none. Meanwhile, `moving` of its
@@ -28,6 +30,8 @@ const MOVE_MS = 60_000;
 export class Relocation {
   readonly #options: RelocationOptions;
   #ended = false;
+  /** Whether a worker may have been started on another GPU. */
+  #moved = false;
 
   constructor(options: RelocationOptions) {
     this.#options = options;
@@ -46,11 +50,11 @@ export class Relocation {
     try {
       await suspension.whileOut(() => this.#place(from, to));
     } catch (error) {
-      if (this.#present === to && !this.#ended) {
-        await suspension.whileOut(() => this.#place(to, from));
-        if (!suspended) await suspension.resume('node');
-      }
-      throw error;
+      if (this.#present !== to || this.#ended) throw error;
+      await this.#return(to, from, suspended);
+      const { id } = this.#specification;
+      const reason = `its memory has no room there (${reasonOf(error)})`;
+      throw new ProxyError('ALLOCATION_STAYS', { id, gpu: to, reason });
     } finally {
       if (!this.#ended) this.#save({ moving: undefined });
     }
@@ -58,6 +62,7 @@ export class Relocation {
 
   /** An earlier gpu-proxy may have been killed while it moved the sessions. */
   takeOver(): void {
+    this.#moved = true;
     const { moving } = this.#specification;
     this.#options.suspension.takeOver(
       moving === undefined
@@ -73,7 +78,7 @@ export class Relocation {
   noteIntroduced(live: LiveSession): void {
     const started = live.session.gpu?.uuid;
     const { gpus } = this.#specification;
-    if (started !== undefined && gpus.length === 1 && started !== gpus[0])
+    if (this.#moved && started !== undefined && gpus.length === 1 && started !== gpus[0])
       void this.#gather([live], this.#present);
   }
 
@@ -97,12 +102,30 @@ export class Relocation {
     directory.save({ ...directory.specification, ...change });
   }
 
+  /** If that fails, it stays on the new GPU, and goes on as soon as its memory has room there. */
+  async #return(to: string, from: string, suspended: boolean): Promise<void> {
+    const { suspension } = this.#options;
+    try {
+      await suspension.whileOut(() => this.#place(to, from));
+    } catch (error) {
+      if (!suspended) void suspension.resumeUnheld();
+      throw error;
+    }
+    if (!suspended) await suspension.resumeUnheld();
+  }
+
+  /** How long one move may take. */
+  get #timeoutMs(): number {
+    return Math.ceil(MOVE_MS + this.#specification.memory / COPY_RATE);
+  }
+
   /** All sessions, or none. The memory of all is out. */
   async #place(from: string, to: string): Promise<void> {
+    this.#moved = true;
     const tried: LiveSession[] = [];
     for (const live of this.#options.sessions()) {
       tried.push(live);
-      const answer = await tell(live, to);
+      const answer = await tell(live, to, this.#timeoutMs);
       if (!isRefusal(answer)) continue;
       await this.#gather(tried, from);
       const { pid, program } = live.session.record.client;
@@ -119,10 +142,10 @@ export class Relocation {
     this.#options.placed();
   }
 
-  /** Ends the sessions that cannot be on the GPU. */
+  /** Ends the sessions that cannot be on the GPU. A move there may have to end first. */
   async #gather(sessions: readonly LiveSession[], gpu: string): Promise<void> {
     for (const live of sessions) {
-      const answer = await tell(live, gpu);
+      const answer = await tell(live, gpu, 2 * this.#timeoutMs);
       if (!isRefusal(answer)) continue;
       live.session.logger.error(
         `The session ends, because it cannot return to GPU ${gpu}: ${answer.reason}.`,
@@ -136,11 +159,15 @@ export class Relocation {
  * A session that has not begun may never begin, so it is not waited for. It executes the command
  * before its first call.
  */
-async function tell(live: LiveSession, gpu: string): Promise<WorkerAnswer> {
+async function tell(live: LiveSession, gpu: string, timeoutMs: number): Promise<WorkerAnswer> {
   const { session, arena } = live;
-  if (session.introduced || arena.mayBeOut) return live.command(`move ${gpu}`, MOVE_MS);
+  if (session.introduced || arena.mayBeOut) return live.command(`move ${gpu}`, timeoutMs);
   live.tell(`move ${gpu}`);
   return { kind: 'done', bytes: 0 };
+}
+
+function reasonOf(error: unknown): string {
+  return (error as Error).message.replace(/\.$/, '');
 }
 
 function isRefusal(

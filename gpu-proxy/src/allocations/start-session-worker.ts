@@ -69,7 +69,15 @@ function otherBuild({ directory, host }: SessionStart): string | undefined {
   return build === host.installation.version ? undefined : build;
 }
 
-function workerOptions({ host, directory, record, files }: SessionStart): WorkerOptions {
+/** A program also sees the GPU on which its allocation began, if none may move any more. */
+function otherPlaces({ host, directory }: SessionStart): string[] {
+  const { gpus, shownAs } = directory.specification;
+  const places = new Set(host.otherPlaces(gpus));
+  return [...(shownAs === undefined ? places : places.add(shownAs))];
+}
+
+function workerOptions(start: SessionStart): WorkerOptions {
+  const { host, directory, record, files } = start;
   const { specification } = directory;
   const { memory, gpus, shownAs, limits, uid, mode, trace } = specification;
   const contextMemory = host.cost('contextMemory', gpus);
@@ -82,7 +90,7 @@ function workerOptions({ host, directory, record, files }: SessionStart): Worker
     sharing: directory.sharing,
     gpus: shownAs === undefined ? gpus : [shownAs],
     place: shownAs === undefined ? undefined : gpus[0],
-    otherPlaces: host.otherPlaces(gpus),
+    otherPlaces: otherPlaces(start),
     limits,
     uid,
     summary: trace === 'summary',

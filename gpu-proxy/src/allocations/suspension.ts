@@ -48,6 +48,8 @@ export class Suspension {
   readonly #options: SuspensionOptions;
   /** Requests are executed one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
+  /** Sessions that are asked again and again. */
+  readonly #late = new Set<LiveSession>();
   #suspending = false;
   #resuming = false;
   #ended = false;
@@ -179,7 +181,7 @@ export class Suspension {
     if (this.#suspended) for (const session of sessions) void this.#suspendLate(session);
     if (first) this.#next(first).catch((error) => logger.error((error as Error).message));
     if (first || this.#suspended || sessions.some(({ arena }) => arena.mayBeOut))
-      void this.#resumeUnheld();
+      void this.resumeUnheld();
     else for (const session of sessions) session.tell('resume');
   }
 
@@ -307,7 +309,9 @@ export class Suspension {
     const { answer, duration } = await leave();
     if (isRefusal(answer)) throw this.#refusal('MEMORY_STAYS', live, answer.reason);
     if (answer.kind !== 'lacks') return duration;
-    const size = arenaSize(Math.max(answer.bytes, Math.min(most, LEAST_FILE)));
+    const size = arenaSize(Math.max(answer.bytes, Math.min(most - live.arena.free, LEAST_FILE)));
+    const others = this.#options.sessions().filter((one) => one !== live);
+    if (this.#options.host.arenas.usedBy(this.#id) + size > this.#most) await dropArenas(others);
     const again = this.#options.sessions().reduce((sum, { arena }) => sum + arena.size, 0);
     const wanted = { id: this.#id, sizes: [size], again, most: this.#most };
     const [file] = await this.#options.host.arenas.make(wanted);
@@ -320,7 +324,7 @@ export class Suspension {
   async #enterOne(live: LiveSession, bytes: number): Promise<number> {
     if (bytes <= 0) return 0;
     const { outBytes: before } = live.arena;
-    const answer = await live.arena.enter(bytes, moveMs(before));
+    const answer = await live.arena.enter(bytes, moveMs(Math.min(bytes, before)));
     if (isRefusal(answer)) throw this.#refusal('MEMORY_NOT_BACK', live, answer.reason);
     return before - live.arena.outBytes;
   }
@@ -349,19 +353,18 @@ export class Suspension {
   }
 
   /**
-   * Makes arenas for sessions whose own is too small. If others are larger than needed, so that
-   * there would be more than the quota, all are made anew.
+   * Makes arenas for sessions whose own is too small, or adds to them if a part is out. If others
+   * are larger than needed, so that there would be more than the quota, all are made anew.
    */
   async #makeArenas(leaving: readonly Leaving[]): Promise<Map<LiveSession, MemoryFile>> {
     const { arenas } = this.#options.host;
     const most = this.#most;
-    const lacks = ({ live, bytes }: Leaving) => !live.arena.holds(bytes);
-    const sizesOf = (ones: readonly Leaving[]) => ones.map(({ bytes }) => arenaSize(bytes));
-    const drop = (sessions: readonly LiveSession[]) =>
-      Promise.all(sessions.map((live) => live.arena.dropArena()));
-    await drop(leaving.filter(lacks).map(({ live }) => live));
+    const lacks = ({ live, bytes }: Leaving) => live.arena.free < bytes;
+    const sizesOf = (ones: readonly Leaving[]) =>
+      ones.map(({ live, bytes }) => arenaSize(bytes - live.arena.free));
+    await dropArenas(leaving.filter(lacks).map(({ live }) => live));
     const needed = sizesOf(leaving.filter(lacks)).reduce((sum, size) => sum + size, 0);
-    if (arenas.usedBy(this.#id) + needed > most) await drop(this.#options.sessions());
+    if (arenas.usedBy(this.#id) + needed > most) await dropArenas(this.#options.sessions());
     const lacking = leaving.filter(lacks);
     const sizes = sizesOf(lacking);
     const again = leaving
@@ -401,7 +404,7 @@ export class Suspension {
    * Resumes it as long as nobody suspends it. On an oversubscribed GPU without room, the policy
    * does so later.
    */
-  async #resumeUnheld(): Promise<void> {
+  async resumeUnheld(): Promise<void> {
     const { host, directory, logger } = this.#options;
     const backoff = new Backoff(RETRY);
     const isUnheld = () => !this.#ended && this.#suspendedBy.length === 0;
@@ -432,6 +435,12 @@ export class Suspension {
 
   /** Until it is suspended: it may have begun just before, and have work that does not end. */
   async #suspendLate(live: LiveSession): Promise<void> {
+    if (this.#late.has(live)) return;
+    this.#late.add(live);
+    await this.#suspendUntilDone(live).finally(() => this.#late.delete(live));
+  }
+
+  async #suspendUntilDone(live: LiveSession): Promise<void> {
     const backoff = new Backoff(RETRY);
     for (let first = true; this.holds && !this.#ended && !live.over; first = false) {
       const answer = await live.command(`suspend ${TIMEOUT_MS}`, TIMEOUT_MS);
@@ -475,6 +484,10 @@ export class Suspension {
     const { pid, program } = session.record.client;
     return new ProxyError(code, { id: this.#id, pid, program, reason });
   }
+}
+
+async function dropArenas(sessions: readonly LiveSession[]): Promise<void> {
+  await Promise.all(sessions.map((live) => live.arena.dropArena()));
 }
 
 function isRefusal(

@@ -50,6 +50,12 @@ test('SIGTERM is passed to the program, and nothing is left behind', async () =>
   expect(place.leftovers()).toEqual([]);
 });
 
+test('a GPU may be named by its index', async () => {
+  const program = cudaProgram('start(); time.sleep(0.3); say(alloc(MiB))');
+  const { status, stdout } = await run(['--gpu', '0'], program).end();
+  expect([status, stdout]).toEqual([0, '0\n']);
+});
+
 test('--verbose prints where a program ran, its quota and its usage', async () => {
   const { status, stdout, stderr } = await run(
     ['--memory', '512MiB', '--verbose'],
