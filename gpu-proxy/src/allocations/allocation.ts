@@ -178,10 +178,14 @@ export class Allocation {
     return this.#suspension.outBytes;
   }
 
-  /** Bytes that it may have on a GPU, beside its quota: fewer while it is suspended. */
+  /**
+   * Bytes that it may have on a GPU, beside its quota: fewer while it is suspended. The workers
+   * write how much is used.
+   */
   get here(): number {
-    if (this.state !== 'out') return Number.POSITIVE_INFINITY;
-    return Math.max(0, this.memoryUsed - this.outBytes);
+    const { suspended, memory } = this.specification;
+    if (!suspended) return Number.POSITIVE_INFINITY;
+    return Math.max(0, Math.min(this.memoryUsed, memory) - this.outBytes);
   }
 
   /** Lets the user of the workers write to their directories. */

@@ -1,4 +1,4 @@
-import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
@@ -12,6 +12,8 @@ import type { Allocation } from './allocation.js';
 
 const MiB = 2 ** 20;
 const QUOTA = 100 * MiB;
+/** Where the quota file has the used bytes of the first session: native/worker/accounts/quota.h */
+const FIRST_SLOT = 256;
 const HOST_MEMORY = 64 * MiB;
 
 let directory: string;
@@ -72,6 +74,15 @@ async function allocate(sessions = 1): Promise<Allocation> {
   const allocation = await node.create({ memory: QUOTA });
   await connect(allocation, sessions);
   return allocation;
+}
+
+/** What a worker may write into the file of the quota. */
+function writeUsed({ written }: Allocation, bytes: number): void {
+  const file = openSync(path.join(path.dirname(written[0] as string), 'quota'), 'r+');
+  const used = Buffer.alloc(8);
+  used.writeBigUInt64LE(BigInt(bytes));
+  writeSync(file, used, 0, 8, FIRST_SLOT);
+  closeSync(file);
 }
 
 /** The commands that the workers got since the last call. */
@@ -517,6 +528,40 @@ test('a part that cannot leave, or come back, changes nothing of the others', as
   workers.tell({ enter: 'error the GPU has no room' });
   await expect(allocation.enter(MiB)).rejects.toMatchObject({ code: 'MEMORY_NOT_BACK' });
   expect([allocation.state, allocation.outBytes]).toEqual(['out', 2 * MiB]);
+});
+
+test('an arena with free room grows only by what it lacks', async () => {
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${40 * MiB}` });
+  await allocation.evict(32 * MiB);
+  await allocation.enter(24 * MiB);
+  expect(allocation.outBytes).toBe(8 * MiB);
+  commands();
+  workers.tell({ suspend: `done ${52 * MiB}` });
+  await node.suspend(allocation);
+  expect(commands()).toContain(`1 leave ${20 * MiB}/${20 * MiB}`);
+  expect(allocation.outBytes).toBe(60 * MiB);
+});
+
+test('a worker that says it uses more than its quota may not keep memory', async () => {
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${60 * MiB}` });
+  await allocation.evict(60 * MiB);
+  writeUsed(allocation, 3 * QUOTA);
+  expect([allocation.memoryUsed, allocation.here]).toEqual([3 * QUOTA, QUOTA - 60 * MiB]);
+});
+
+test('a gpu-proxy that ends while memory comes back expects it on the GPU', async () => {
+  const { id } = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.find(id).evict(8 * MiB);
+  workers.tell({ suspend: `done ${10 * MiB}`, enter: null });
+  void node.find(id).enter(6 * MiB);
+  await until(() => commands().includes('1 enter'));
+  node.leave();
+  workers.tell({ suspend: `done ${8 * MiB}` });
+  await restart();
+  expect(node.find(id).outBytes).toBe(2 * MiB);
 });
 
 test('the next gpu-proxy lets no more leave than the policy wants', async () => {

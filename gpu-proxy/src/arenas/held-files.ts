@@ -17,6 +17,7 @@ interface Held {
 export class HeldFiles {
   readonly #record: string;
   readonly #held = new Map<Held, MemoryFile | undefined>();
+  #left = false;
 
   /** @param record path of a file that may not exist yet */
   constructor(record: string, addon: Addon) {
@@ -32,6 +33,7 @@ export class HeldFiles {
 
   /** Counts and records a file. @throws a system error; it counts then, too */
   add(allocation: string, file: MemoryFile): void {
+    if (this.#left) throw new Error('gpu-proxy ends');
     const { size, handle } = file;
     this.#count({ allocation, size, handle }, file);
     this.#save();
@@ -50,6 +52,7 @@ export class HeldFiles {
 
   /** Stops waiting for the end of files. */
   leave(): void {
+    this.#left = true;
     for (const file of this.#held.values()) file?.leave();
     this.#held.clear();
   }
@@ -85,8 +88,11 @@ export class HeldFiles {
   }
 }
 
-/** A loss of power can leave an empty record, and no memory file. */
+/** A loss of power can leave a broken record, and no memory file. */
 function read(record: string): Held[] {
-  const text = readIfThere(record);
-  return text ? (JSON.parse(text) as Held[]) : [];
+  try {
+    return JSON.parse(readIfThere(record) ?? '[]') as Held[];
+  } catch {
+    return [];
+  }
 }

@@ -43,6 +43,8 @@ export class MemoryFile {
   readonly freed: Promise<void>;
   #unwatch = () => {};
   #open = true;
+  /** Populates it. */
+  #child: ChildProcess | undefined;
 
   private constructor(fd: number, size: number, handle: (fd: number) => string) {
     this.fd = fd;
@@ -77,6 +79,7 @@ export class MemoryFile {
   async populate({ launcher, executable }: PopulateOptions): Promise<void> {
     const [file, args] = launcher.command(executable, [], 'node memory');
     const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', this.fd] });
+    this.#child = child;
     await ended(child, POPULATE_MS + (this.size / GiB) * POPULATE_MS_PER_GIB);
   }
 
@@ -86,8 +89,9 @@ export class MemoryFile {
     this.#open = false;
   }
 
-  /** Stops waiting for its end. */
+  /** Stops waiting for its end, and populating it. */
   leave(): void {
+    this.#child?.kill('SIGKILL');
     this.close();
     this.#unwatch();
   }

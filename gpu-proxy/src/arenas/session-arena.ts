@@ -80,9 +80,9 @@ export class SessionArena implements ArenaHolder {
     return this.#record.out === 0 && this.#options.idle() ? this.#record.size : 0;
   }
 
-  /** Whether it has room for so many bytes more. */
-  holds(bytes: number): boolean {
-    return this.#record.size - this.#record.out >= bytes;
+  /** Bytes of the arena without GPU memory in it. */
+  get free(): number {
+    return Math.max(0, this.#record.size - this.#record.out);
   }
 
   /**
@@ -107,8 +107,12 @@ export class SessionArena implements ArenaHolder {
 
   /** Brings pieces of at most `bytes` back to a session that stays suspended. */
   async enter(bytes: number, timeoutMs: number): Promise<WorkerAnswer> {
+    const { out } = this.#record;
+    // If this gpu-proxy ends meanwhile, the next one expects the memory on the GPU.
+    this.#save({ ...this.#record, out: Math.max(0, out - bytes) });
     const answer = await this.#options.send(`enter ${bytes}`, timeoutMs);
     if (answer.kind === 'done') this.#noteOut(answer.bytes, this.#record.size);
+    if (answer.kind === 'refused') this.#save({ ...this.#record, out });
     return answer;
   }
 
@@ -123,7 +127,7 @@ export class SessionArena implements ArenaHolder {
    */
   async dropArena(): Promise<void> {
     const { size, out, handles } = this.#record;
-    if (size === 0 || out > 0) return;
+    if (handles.length === 0 || out > 0) return;
     this.#save({ ...this.#record, size: 0 });
     const { kind } = await this.#options.send('drop', moveMs(size));
     if (kind === 'refused') return this.#save({ ...this.#record, size });
@@ -144,9 +148,13 @@ export class SessionArena implements ArenaHolder {
     this.#detached = true;
   }
 
-  /** The worker is not trusted. */
+  /**
+   * The worker is not trusted. An arena of unknown size, of which an earlier gpu-proxy did not learn
+   * whether the worker has it, is at least as large as what is in it.
+   */
   #noteOut(out: number, size: number): void {
-    this.#save({ ...this.#record, size, out: Math.min(out, size) });
+    const known = size > 0 || this.#record.handles.length === 0 ? size : out;
+    this.#save({ ...this.#record, size: known, out: Math.min(out, known) });
   }
 
   #save(record: ArenaRecord): void {

@@ -3,15 +3,16 @@ import path from 'node:path';
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 
 /**
- * Removes sessions of a previous boot, and allocations with a holder. After a reboot their pids and
- * start times can belong to other processes. Other allocations and grants stay: the kubelet gives
- * them to the same containers again.
+ * Removes sessions of a previous boot, the record of their arenas, and allocations with a holder.
+ * After a reboot their pids and start times can belong to other processes. Other allocations and
+ * grants stay: the kubelet gives them to the same containers again.
  */
 export function removeSessionsOfPreviousBoot(state: string, bootId: string): void {
   const file = path.join(state, 'boot');
   const former = readIfThere(file);
   if (former === bootId) return;
   if (former !== undefined) {
+    rmSync(path.join(state, 'arenas.json'), { force: true });
     for (const name of readdirSync(path.join(state, 'allocations')))
       forgetProcesses(path.join(state, 'allocations', name));
   }

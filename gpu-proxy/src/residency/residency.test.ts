@@ -301,3 +301,24 @@ test('a move that ends after its tenant was removed changes nothing', () => {
   expect(policy.stateOf('a')).toBeUndefined();
   expect(moves(policy, 102 * SECOND).enter).toBe('b');
 });
+
+test('a look in the middle of a move does not take its rest for memory that cannot leave', () => {
+  const policy = residency({ a: { gib: 60 } });
+  come(policy, 'b', 60, 100 * SECOND);
+  expect(policy.decide(100 * SECOND).leave).toEqual({ id: 'a', bytes: 4 * GIB });
+  see(policy, 'a', { gib: 60, out: 3 * GIB }, 101 * SECOND);
+  policy.left('a', moved(4, 4), 102 * SECOND);
+  come(policy, 'c', 100, 103 * SECOND);
+  expect(policy.decide(103 * SECOND).stuck).toEqual(new Map());
+});
+
+test('memory that cannot leave is forgotten once a program has freed it', () => {
+  const policy = residency({ a: { gib: 60 } });
+  come(policy, 'b', 60, 100 * SECOND);
+  policy.decide(100 * SECOND);
+  policy.left('a', moved(2, 2), 102 * SECOND);
+  come(policy, 'c', 100, 103 * SECOND);
+  expect([...policy.decide(103 * SECOND).stuck.keys()]).toContain('c');
+  see(policy, 'a', { gib: 60, bytes: 0 }, 104 * SECOND);
+  expect(policy.decide(104 * SECOND).stuck).toEqual(new Map());
+});

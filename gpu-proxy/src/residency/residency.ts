@@ -85,9 +85,11 @@ export class Residency {
     this.#advance(now);
     const tenant = this.#tenants.get(id);
     if (!tenant) return;
-    // What could not leave may have been freed.
-    if (tenant.state === 'resident' && bytes !== tenant.bytes) tenant.fixed = 0;
+    const changed = bytes !== tenant.bytes;
     Object.assign(tenant, { bytes, out, waits, suspended });
+    // What could not leave may have been freed.
+    if (changed)
+      tenant.fixed = tenant.state === 'resident' ? 0 : Math.min(tenant.fixed, tenant.here);
     tenant.usedAt = Math.max(tenant.usedAt, usedAt);
     tenant.arena = Math.max(tenant.arena, out);
     this.#compete(tenant, now);
@@ -103,7 +105,7 @@ export class Residency {
 
   /** If less has left than was to, the rest cannot, for example arrays. */
   left(id: string, { out, duration }: Move, now: number): void {
-    const { out: before = 0, moving = 0 } = this.#tenants.get(id) ?? {};
+    const { out: before = 0, bytes: moving = 0 } = this.#tenants.get(id)?.move ?? {};
     const arena = Math.max(out, this.#tenants.get(id)?.arena ?? 0);
     const to = { state: 'out', out, arena, refusal: undefined } as const;
     // It wants the GPU although no call of it may wait yet.
@@ -124,7 +126,8 @@ export class Residency {
   }
 
   entered(id: string, { out, duration }: Move, now: number): void {
-    const { out: before = 0, move } = this.#tenants.get(id) ?? {};
+    const move = this.#tenants.get(id)?.move;
+    const before = move?.out ?? 0;
     const state = move?.whole ? 'resident' : 'out';
     const tenant = this.#moved(id, 'entering', { state, out }, now);
     if (!tenant) return;
@@ -184,10 +187,11 @@ export class Residency {
   }
 
   #beginLeaving(tenant: Tenant, bytes: number, now: number): void {
-    const { parked, reserved, here } = tenant;
+    const { parked, reserved, here, out } = tenant;
     const frees = reserved - (here - bytes);
     tenant.state = 'leaving';
-    tenant.move = { bytes, reserved, frees, parked, whole: false, wanted: tenant.competed };
+    const to = { parked, whole: false, wanted: tenant.competed };
+    tenant.move = { bytes, out, reserved, frees, ...to };
     this.#noteMoves(now);
   }
 
@@ -196,7 +200,8 @@ export class Residency {
     const reserved = whole ? tenant.terms.quota : tenant.here + bytes;
     if (!tenant.coming) Object.assign(tenant, { coming: true, cameAt: now, came: 0 });
     tenant.state = 'entering';
-    tenant.move = { bytes, reserved, frees: 0, parked: !whole, whole, wanted: true };
+    const { out } = tenant;
+    tenant.move = { bytes, out, reserved, frees: 0, parked: !whole, whole, wanted: true };
     tenant.competed = true;
     this.#noteMoves(now);
   }

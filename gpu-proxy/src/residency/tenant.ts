@@ -41,6 +41,8 @@ export interface Refusal {
 interface PresentMove {
   /** Bytes that are to move. */
   readonly bytes: number;
+  /** Bytes that were in host memory when it began. */
+  readonly out: number;
   /** Bytes of room that it takes meanwhile, and that become free at the end. */
   readonly reserved: number;
   readonly frees: number;
