@@ -41,7 +41,7 @@ def measure_size(node, directory, gib, moves):
     environment = node.allocate(
         ['--name', name, '--memory', f'{int((gib + 2) * 1024)}MiB', '--gpu', '0']
     )
-    keeper, mover, wrong = Keeper(directory, environment, gib), Mover(node, name), 0
+    keeper, mover, wrong = Keeper(node, directory, environment, gib), Mover(node, name), 0
     for _ in range(moves):
         mover()
         keeper.ask()

@@ -29,7 +29,7 @@ def sizes(text):
 
 def keeper(node, directory, name, gib, quota, times=1):
     environment = node.allocate(['--name', name, '--memory', f'{int(quota * 1024)}MiB'])
-    return Keeper(directory, environment, gib, times)
+    return Keeper(node, directory, environment, gib, times)
 
 
 def turn(keepers):

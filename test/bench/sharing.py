@@ -40,6 +40,8 @@ class Node:
         self.state = tempfile.mkdtemp(prefix='nv-')
         os.chmod(self.state, 0o711)  # workers may run as other users
         self.log = open(Path(self.state) / 'log', 'w')
+        self.programs = []  # end with it, also if it is ended
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         self.process = subprocess.Popen(
             ['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
             stdout=self.log,
@@ -74,6 +76,9 @@ class Node:
         }
 
     def close(self):
+        for program in self.programs:
+            program.kill()
+            program.wait()
         time.sleep(
             0.5
         )  # the last workers end: with one left, it would leave its helpers for the next gpu-proxy

@@ -44,11 +44,12 @@ def remove(node, name):
 class Keeper:
     """A program that holds so many GiB."""
 
-    def __init__(self, directory, environment, gib, times=1):
+    def __init__(self, node, directory, environment, gib, times=1):
         self.process = subprocess.Popen(
             [str(directory / 'keep'), str(int(gib * 1024)), str(times)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
+        node.programs.append(self.process)
         self.read()
 
     def ask(self):
@@ -78,7 +79,7 @@ def measure_size(node, directory, gib, cycles):
     """Cycles of one program: each suspends it, resumes it, and checks all words."""
     memory = f'{int((gib + 2) * 1024)}MiB'
     environment = node.allocate(['--name', f'keep-{gib}', '--memory', memory])
-    keeper = Keeper(directory, environment, gib)
+    keeper = Keeper(node, directory, environment, gib)
     out, back, first, wrong = [], [], [], 0
     for _ in range(cycles):
         out.append(seconds_of(node.command('suspend', '--state', node.state, f'keep-{gib}')))
@@ -106,12 +107,13 @@ class FrameworkProgram:
 
     AGAIN = 'import runpy, sys\nfor _ in sys.stdin: runpy.run_path(sys.argv[1])'
 
-    def __init__(self, name, environment):
+    def __init__(self, node, name, environment):
         self.process = subprocess.Popen(
             [sys.executable, '-c', self.AGAIN, f'{name}.py'],
             cwd=HERE / 'frameworks', env={**environment, 'PYTHONPATH': '.'},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )
+        node.programs.append(self.process)
 
     def run(self, meanwhile=lambda: None):
         """The results of a run; calls `meanwhile` until they come."""
@@ -141,7 +143,7 @@ def measure_framework(node, name, cycles):
 def compare_runs(node, name, cycles, disturb, options=()):
     """Calls `disturb` until it has said `cycles` times that it has done something."""
     environment = node.allocate(['--name', name, '--memory', '24GiB', *options])
-    program = FrameworkProgram(name, environment)
+    program = FrameworkProgram(node, name, environment)
     undisturbed = program.run()
     done = runs = 0
 

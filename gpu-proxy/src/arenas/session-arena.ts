@@ -149,8 +149,8 @@ export class SessionArena implements ArenaHolder {
   }
 
   /**
-   * The worker is not trusted. An arena of unknown size, of which an earlier gpu-proxy did not learn
-   * whether the worker has it, is at least as large as what is in it.
+   * The worker is not trusted. An earlier gpu-proxy may not have learnt whether the worker got an
+   * arena. Then it is at least as large as what is in it.
    */
   #noteOut(out: number, size: number): void {
     const known = size > 0 || this.#record.handles.length === 0 ? size : out;
