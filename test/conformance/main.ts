@@ -32,8 +32,8 @@ const HELP = `Runs the conformance programs and compares the output with that of
   --jobs N        programs at a time (default: 2)
   --seconds N     timeout of a run (default: 60)
   --synchronous   every call waits for its reply
-  --suspended     suspend the session before each call; its memory leaves and comes back, on the
-                  simulated GPU also to another GPU
+  --suspended     suspend the session before each call; its memory leaves and comes back
+  --moves         with --suspended: it also comes back on another simulated GPU
   --show          print the output of each run
   --coverage      count calls: fail for each supported one that no program made with success
   --json FILE     also write the results to this file`;
@@ -66,6 +66,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     synchronous: { type: 'boolean', default: false },
     suspended: { type: 'boolean', default: false },
+    moves: { type: 'boolean', default: false },
     show: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     json: { type: 'string' },
@@ -142,7 +143,7 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
   const trace = traced ? `${cwd}.json` : undefined;
   const { command, args, env } = commandFor(build, column, values.build, trace);
   const suspending = column.suspended
-    ? new SuspendingBuild(`${cwd}-build`, moves(build, column))
+    ? new SuspendingBuild(`${cwd}-build`, values.moves && moves(build, column))
     : undefined;
   try {
     const outcome = await runChild(command, args, {
