@@ -85,7 +85,8 @@ async function main(): Promise<number> {
   if (builds.length === 0)
     throw new Error(`no program is called ${values.only}; record.py list names them`);
   compileBuilds(values.build, await cudaHome());
-  const chosen = columns(modes(), { synchronous: values.synchronous, suspended: values.suspended });
+  const { synchronous, suspended, moves: moving } = values;
+  const chosen = columns(modes(), { synchronous, suspended, moves: moving });
   const all = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
   const gpus = chosen.some(({ mode }) => mode !== 'simulated') ? gpusOfMachine() : 0;
   // Without any GPU the programs for one run, and fail.
@@ -143,7 +144,7 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
   const trace = traced ? `${cwd}.json` : undefined;
   const { command, args, env } = commandFor(build, column, values.build, trace);
   const suspending = column.suspended
-    ? new SuspendingBuild(`${cwd}-build`, values.moves && moves(build, column))
+    ? new SuspendingBuild(`${cwd}-build`, moves(build, column))
     : undefined;
   try {
     const outcome = await runChild(command, args, {

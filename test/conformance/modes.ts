@@ -20,18 +20,20 @@ export interface Column {
   readonly mode: Mode;
   /** Every call waits for its reply. */
   readonly synchronous: boolean;
-  /** The session is suspended before each call; its memory leaves, comes back, and moves. */
+  /** The session is suspended before each call; its memory leaves and comes back. */
   readonly suspended: boolean;
+  /** It also comes back on another simulated GPU. */
+  readonly moves: boolean;
 }
 
 /** How the remoted modes differ from what a user has. */
-type Ways = Pick<Column, 'synchronous' | 'suspended'>;
+type Ways = Pick<Column, 'synchronous' | 'suspended' | 'moves'>;
 
 export function columns(modes: readonly Mode[], ways: Ways): Column[] {
   const names = Object.entries(ways).flatMap(([name, chosen]) => (chosen ? [name] : []));
   return modes.map((mode) =>
     mode === 'native'
-      ? { name: mode, mode, synchronous: false, suspended: false }
+      ? { name: mode, mode, synchronous: false, suspended: false, moves: false }
       : { name: [mode, ...names].join(', '), mode, ...ways },
   );
 }
@@ -51,8 +53,14 @@ const STAYING = new Set([
 ]);
 
 /** Whether its session moves between two GPUs. */
-export function moves({ name, gpus }: Build, { mode, suspended }: Column): boolean {
-  return suspended && mode === 'simulated' && gpus === 1 && !STAYING.has(name);
+export function moves({ name, gpus }: Build, column: Column): boolean {
+  return (
+    column.moves &&
+    column.suspended &&
+    column.mode === 'simulated' &&
+    gpus === 1 &&
+    !STAYING.has(name)
+  );
 }
 
 /** @param trace file for a trace of the run; undefined: none */
