@@ -15,7 +15,7 @@ from pathlib import Path
 
 from h200 import machine
 from sharing import Node
-from suspend import Keeper, build, compare_runs
+from suspend import Keeper, build, compare_runs, conclude
 
 FRAMEWORKS = ['resnet50_train', 'decoder_graphs']
 
@@ -79,9 +79,7 @@ def main():
     finally:
         print((Path(node.state) / 'log').read_text()[-4000:], file=sys.stderr)
         node.close()
-    options.json.write_text(json.dumps(outcome, indent=1) + '\n')
-    right = all(one['wrong'] == 0 for one in outcome['sizes'])
-    return 0 if right and all(one['equal'] for one in outcome['frameworks']) else 1
+    return conclude(outcome, options.json)
 
 
 if __name__ == '__main__':

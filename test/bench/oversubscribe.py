@@ -33,7 +33,7 @@ def keeper(node, directory, name, gib, quota, times=1):
 
 
 def turn(keepers):
-    """All compute at the same time; the sum of what they say."""
+    """All compute at the same time; what each says."""
     for one in keepers:
         one.ask()
     return [one.read() for one in keepers]

@@ -163,6 +163,13 @@ def compare_runs(node, name, cycles, disturb, options=()):
     return {'name': name, 'times': done, 'runs': runs, 'equal': equal}
 
 
+def conclude(outcome, file):
+    """Writes the file. The exit status: 0 if all programs computed right."""
+    file.write_text(json.dumps(outcome, indent=1) + '\n')
+    right = all(one['wrong'] == 0 for one in outcome['sizes'])
+    return 0 if right and all(one['equal'] for one in outcome['frameworks']) else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--build', type=Path, required=True)
@@ -187,9 +194,7 @@ def main():
             print(json.dumps(outcome['frameworks'][-1]), flush=True)
     finally:
         node.close()
-    options.json.write_text(json.dumps(outcome, indent=1) + '\n')
-    right = all(one['wrong'] == 0 for one in outcome['sizes'])
-    return 0 if right and all(one['equal'] for one in outcome['frameworks']) else 1
+    return conclude(outcome, options.json)
 
 
 if __name__ == '__main__':
