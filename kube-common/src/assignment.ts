@@ -16,6 +16,17 @@ export interface AssignedGpu {
 export interface Assignment {
   readonly version: 1;
   readonly containers: Readonly<Record<string, readonly AssignedGpu[]>>;
+  /** While the pod moves: its former GPU, of which it holds as many slots as of its GPU. */
+  readonly former?: string;
+  /** The number of its latest move. Undefined: it was never moved. */
+  readonly move?: number;
+}
+
+/** A pod whose programs are on the GPU that it was assigned by this move. */
+export interface Arrival {
+  /** UID. */
+  readonly pod: string;
+  readonly move: number;
 }
 
 /** The properties of a GPU that the scheduler needs. */
@@ -42,6 +53,10 @@ export interface InventoryGpu {
 export interface Inventory {
   readonly version: 1;
   readonly gpus: readonly InventoryGpu[];
+  /** Whether pods can move between its GPUs. Undefined: no. */
+  readonly movable?: boolean;
+  /** Pods that still hold slots of their former GPU, and no longer need them. */
+  readonly arrivals?: readonly Arrival[];
 }
 
 /**
@@ -49,12 +64,36 @@ export interface Inventory {
  * JSON
  */
 export function readAssignment(text: string | undefined): Assignment | undefined {
-  const { version, containers } = readObject(text);
+  const { version, containers, former, move } = readObject(text);
   if (version !== 1 || !isObject(containers)) return undefined;
+  if (former !== undefined && typeof former !== 'string') return undefined;
+  if (move !== undefined && !isCount(move)) return undefined;
   const lists = Object.values(containers);
-  return lists.every((list) => Array.isArray(list) && list.every(isAssignedGpu))
-    ? { version, containers: plain(containers as Assignment['containers']) }
+  if (!lists.every((list) => Array.isArray(list) && list.every(isAssignedGpu))) return undefined;
+  return {
+    ...{ version, containers: plain(containers as Assignment['containers']) },
+    ...(former !== undefined && { former }),
+    ...(move !== undefined && { move: move as number }),
+  };
+}
+
+/** The only GPU of all containers. Undefined: they have several. */
+export function onlyGpu({ containers }: Assignment): string | undefined {
+  const [gpu, ...others] = new Set(Object.values(containers).flatMap(gpusOf));
+  return others.length === 0 && Object.values(containers).every(({ length }) => length === 1)
+    ? gpu
     : undefined;
+}
+
+/** What a container holds: of its GPUs and, while the pod moves, of its former GPU. */
+export function heldBy({ containers, former }: Assignment, container: string): AssignedGpu[] {
+  const held = containers[container] ?? [];
+  if (former === undefined) return [...held];
+  return [...held, ...held.map((assigned) => ({ ...assigned, gpu: former }))];
+}
+
+function gpusOf(assigned: readonly AssignedGpu[]): string[] {
+  return assigned.map(({ gpu }) => gpu);
 }
 
 /**
@@ -62,10 +101,14 @@ export function readAssignment(text: string | undefined): Assignment | undefined
  * JSON
  */
 export function readInventory(text: string | undefined): Inventory | undefined {
-  const { version, gpus } = readObject(text);
-  return version === 1 && Array.isArray(gpus) && gpus.every(isInventoryGpu)
-    ? { version, gpus }
-    : undefined;
+  const { version, gpus, movable, arrivals } = readObject(text);
+  if (version !== 1 || !Array.isArray(gpus) || !gpus.every(isInventoryGpu)) return undefined;
+  const known = Array.isArray(arrivals) ? arrivals.filter(isArrival) : [];
+  return {
+    ...{ version, gpus },
+    ...(movable === true && { movable }),
+    ...(known.length > 0 && { arrivals: known }),
+  };
 }
 
 /** Returns a record without a prototype: a container can be named `constructor`. */
@@ -82,6 +125,10 @@ function isAssignedGpu(value: unknown): value is AssignedGpu {
   if (!isObject(value)) return false;
   const { gpu, slots, taken } = value;
   return typeof gpu === 'string' && isCount(slots) && (taken === undefined || isCount(taken));
+}
+
+function isArrival(value: unknown): value is Arrival {
+  return isObject(value) && typeof value['pod'] === 'string' && isCount(value['move']);
 }
 
 function isInventoryGpu(value: unknown): value is InventoryGpu {

@@ -48,6 +48,17 @@ test('assignedHolding() counts nothing for a container named like a method', () 
   expect(assignedHolding(pod)).toEqual(new Map([['a', 4]]));
 });
 
+test('assignedHolding() counts a pod that moves on both GPUs', () => {
+  const moving = { version: 1, containers: { one: [{ gpu: 'b', slots: 4, taken: 6 }] } };
+  const pod = podWith(JSON.stringify({ ...moving, former: 'a', move: 1 }));
+  expect(assignedHolding(pod)).toEqual(
+    new Map([
+      ['b', 6],
+      ['a', 6],
+    ]),
+  );
+});
+
 test.each([undefined, '', '{', 'null', '{"version":2,"containers":{}}'])(
   'assignedHolding() is undefined for %j',
   (text) => {

@@ -1,5 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { type Assignment, readAssignment } from './assignment.js';
+import { type AssignedGpu, type Assignment, heldBy, readAssignment } from './assignment.js';
 import { ANNOTATION } from './names.js';
 import { containersOf, peak } from './pod-request.js';
 
@@ -11,24 +11,26 @@ export type Holding = ReadonlyMap<string, number>;
  * an assignment.
  */
 export function assignedHolding(pod: V1Pod): Holding | undefined {
-  const assigned = assignmentOf(pod)?.containers;
-  if (assigned === undefined) return undefined;
-  const uuids = new Set(Object.values(assigned).flatMap((gpus) => gpus.map(({ gpu }) => gpu)));
-  const slotsOf = (container: string, uuid: string) => {
-    const { slots = 0, taken = slots } = assigned[container]?.find(({ gpu }) => gpu === uuid) ?? {};
+  const assignment = assignmentOf(pod);
+  if (assignment === undefined) return undefined;
+  const containers = containersOf(pod).map(({ container, init }) => ({
+    ...{ init, held: heldBy(assignment, container) },
+  }));
+  const uuids = new Set(containers.flatMap(({ held }) => held.map(({ gpu }) => gpu)));
+  const slotsOf = (held: readonly AssignedGpu[], uuid: string) => {
+    const { slots = 0, taken = slots } = held.find(({ gpu }) => gpu === uuid) ?? {};
     return taken;
   };
-  const containers = containersOf(pod);
   return new Map(
     [...uuids].map((uuid) => [
       uuid,
-      peak(containers.map(({ container, init }) => ({ init, slots: slotsOf(container, uuid) }))),
+      peak(containers.map(({ init, held }) => ({ init, slots: slotsOf(held, uuid) }))),
     ]),
   );
 }
 
 /** Only the scheduler may write the annotation, so an invalid one counts as missing. */
-function assignmentOf({ metadata }: V1Pod): Assignment | undefined {
+export function assignmentOf({ metadata }: V1Pod): Assignment | undefined {
   try {
     return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
   } catch {

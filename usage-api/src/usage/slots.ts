@@ -1,3 +1,4 @@
+import { heldBy } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeFigures } from './figures.js';
 import { assignmentOf, type GpuRequest } from './gpu-request.js';
@@ -37,9 +38,11 @@ function gpusOf(
   { slots }: Pick<ContainerRequest, 'slots'>,
   figures: NodeFigures | undefined,
 ): Map<string, number> {
-  const assigned = assignmentOf(pod)?.containers[container];
-  if (assigned)
-    return new Map(assigned.map(({ gpu, slots: count, taken = count }) => [gpu, taken]));
+  const assignment = assignmentOf(pod);
+  if (assignment?.containers[container])
+    return new Map(
+      heldBy(assignment, container).map(({ gpu, slots: count, taken = count }) => [gpu, taken]),
+    );
   const gpus = allocationOf(pod, container, figures)?.specification.gpus ?? [];
   return new Map(gpus.map((gpu) => [gpu, slots / gpus.length]));
 }
