@@ -18,6 +18,8 @@ export interface Listing {
   readonly gpus: readonly KnownGpu[];
   /** The configured selection of GPUs, only compared for equality. */
   readonly selection: string;
+  /** Whether pods can move between them. */
+  readonly movable?: boolean;
 }
 
 const GONE = new PluginError('GPU_GONE').message;
@@ -61,6 +63,11 @@ export class KnownGpus {
     return this.#kept.gpus;
   }
 
+  /** Whether pods can move between the GPUs. */
+  get movable(): boolean {
+    return this.#kept.movable === true;
+  }
+
   /** GPUs removed from the node by configuration and still in use by containers. */
   get leaving(): readonly KnownGpu[] {
     return this.#kept.leaving;
@@ -73,7 +80,7 @@ export class KnownGpus {
    * - otherwise: has failed and can recover.
    * @returns whether anything changed. @throws PluginError STATE_NOT_WRITTEN
    */
-  take({ gpus: listed, selection }: Listing): boolean {
+  take({ gpus: listed, selection, movable = false }: Listing): boolean {
     const known = this.#kept.boot === this.#boot ? this.#kept : nothing(this.#boot);
     const isListed = ({ uuid }: KnownGpu) => listed.some((gpu) => gpu.uuid === uuid);
     const missing = known.gpus.filter((gpu) => !isListed(gpu));
@@ -86,7 +93,7 @@ export class KnownGpus {
     const leaving = [...known.leaving, ...missing.filter((gpu) => !failed.includes(gpu))].filter(
       (gpu) => !isListed(gpu),
     );
-    return this.#keep({ ...known, selection, gpus: [...gpus, ...added], leaving });
+    return this.#keep({ ...known, selection, movable, gpus: [...gpus, ...added], leaving });
   }
 
   /**

@@ -1,6 +1,8 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { HttpService } from '@nvidia-virtual/service/http';
 import { Log } from '@nvidia-virtual/service/log';
@@ -46,6 +48,8 @@ export class PluginService {
   #link: KubeletLink | undefined;
   #conflict: PluginError | undefined;
   #lacks: readonly PluginError[] = [];
+  /** Pods that have left their former GPU. */
+  #arrivals: readonly Arrival[] = [];
   #proxyAway: PluginError | undefined;
   #proxySeen = performance.now();
   #proxyAnswers = false;
@@ -88,7 +92,7 @@ export class PluginService {
       : undefined;
     this.#follower = new ProxyFollower({
       state,
-      told: (listing) => this.#hear(listing),
+      told: (listing, arrivals) => this.#hear(listing, arrivals),
       away: (reason) => this.#missProxy(reason),
     });
   }
@@ -186,17 +190,19 @@ export class PluginService {
     }
   }
 
-  #hear(listing: Listing): void {
+  #hear(listing: Listing, arrivals: readonly Arrival[]): void {
     this.#proxySeen = performance.now();
     this.#proxyAnswers = true;
     this.#proxyAway = undefined;
+    const isMoved = !isDeepStrictEqual(arrivals, this.#arrivals);
+    this.#arrivals = arrivals;
     const changed = this.#attempt(() => this.#known.take(listing)) ?? false;
     this.#showSlots();
     if (changed) {
       const { all: gpus, leaving } = this.#known;
       this.#logger.info({ gpus, leaving: leaving.map(({ uuid }) => uuid) }, 'GPUs of the node');
       void this.#settle();
-    }
+    } else if (isMoved) this.#report();
   }
 
   /** Updates the slots. Their users are needed only if GPUs have failed or are leaving. */
@@ -228,6 +234,8 @@ export class PluginService {
     const inventory = {
       version: 1,
       gpus: gpus.map(({ unhealthy, ...gpu }) => ({ ...gpu, healthy: unhealthy === '' })),
+      ...(this.#known.movable && { movable: true }),
+      ...(this.#arrivals.length > 0 && { arrivals: this.#arrivals }),
     } as const;
     const unhealthy = gpus
       .filter((gpu) => gpu.unhealthy !== '')

@@ -1,3 +1,4 @@
+import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type { GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
 import type { KnownGpu, Listing } from './known-gpus.js';
@@ -8,7 +9,7 @@ const FIRST_INTERVAL_MS = 250;
 
 interface ProxyFollowerOptions {
   readonly state: string;
-  told(listing: Listing): void;
+  told(listing: Listing, arrivals: readonly Arrival[]): void;
   away(reason: string): void;
 }
 
@@ -43,10 +44,10 @@ export class ProxyFollower {
   async #ask(): Promise<void> {
     try {
       this.#client ??= await AdminClient.connect(this.#options.state);
-      const { gpus, selection } = await this.#client.call('listGpus', {});
+      const { gpus, selection, movable, arrivals } = await this.#client.call('listGpus', {});
       if (this.#ended) return;
       this.#answered = true;
-      this.#options.told({ gpus: gpus.map(knownGpu), selection });
+      this.#options.told({ gpus: gpus.map(knownGpu), selection, movable }, arrivals);
     } catch (error) {
       this.#client?.close();
       this.#client = undefined;

@@ -195,6 +195,7 @@ export class NodeService {
       selection: describeSelection(backend, current),
       slotSize: current.kubernetes.enabled ? slotSizeOf(current) : undefined,
       grants: () => this.#kubernetes?.grants ?? [],
+      arrivals: () => this.#kubernetes?.arrivals ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };
   }

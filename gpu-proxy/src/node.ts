@@ -6,6 +6,7 @@ import type {
   DriverMemory,
   GpuRecord,
   NodeSnapshot,
+  Owner,
   Suspender,
   TimeUse,
 } from '@nvidia-virtual/ledger';
@@ -214,17 +215,28 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /**
    * Moves it to another GPU of the same model.
    * @param gpu index or UUID
+   * @param by an allocation of a pod moves only by its pod, which the scheduler counts on a GPU
    * @throws ProxyError it is where it was then
    */
-  async move(allocation: Allocation, gpu: string): Promise<void> {
+  async move(allocation: Allocation, gpu: string, by: 'node' | 'pod' = 'node'): Promise<void> {
     const { specification } = allocation;
-    const { id } = specification;
+    const { id, owner } = specification;
     const others = this.promised.filter((one) => one.id !== id);
     const target = this.#admission.admitMove(specification, gpu, others);
-    const needed = whyUnmovable(this.#settings.movable, this.arenas.limit);
-    if (needed !== undefined)
-      throw new ProxyError('ALLOCATION_STAYS', { id, gpu: target.uuid, reason: needed });
+    const reason = (by === 'node' && owner && whyOnlyByPod(owner)) || this.#whyUnmovable();
+    if (reason !== undefined)
+      throw new ProxyError('ALLOCATION_STAYS', { id, gpu: target.uuid, reason });
     await this.#registry.move(allocation, target.uuid);
+  }
+
+  /** Whether programs of this node can move to other GPUs. */
+  get movable(): boolean {
+    return this.#whyUnmovable() === undefined;
+  }
+
+  #whyUnmovable(): string | undefined {
+    if (!this.#settings.movable) return 'the option movable of gpu-proxy is off';
+    return this.arenas.limit === 0 ? 'hostMemory is 0, so its GPU memory cannot leave' : undefined;
   }
 
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
@@ -487,7 +499,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   }
 }
 
-function whyUnmovable(movable: boolean, hostMemory: number): string | undefined {
-  if (!movable) return 'the option movable of gpu-proxy is off';
-  return hostMemory === 0 ? 'hostMemory is 0, so its GPU memory cannot leave' : undefined;
+function whyOnlyByPod({ namespace, pod }: Owner): string {
+  return (
+    `it belongs to pod ${namespace}/${pod}: use ` +
+    `\`kubectl gpu-usage move ${pod} -n ${namespace} --gpu\``
+  );
 }

@@ -1,6 +1,7 @@
 import type { GpuRecord, MemoryState, Policy, SharingMode } from '@nvidia-virtual/ledger';
 import type {
   AllocationMessage,
+  ArrivalMessage,
   CreateAllocationRequest,
   GpuMessage,
   LimitsMessage,
@@ -61,12 +62,15 @@ export interface Granted {
   unhealthy(gpu: GpuRecord): string | undefined;
   /** Unbound grants. */
   grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
+  /** Pods that have left their former GPU. */
+  arrivals(): readonly ArrivalMessage[];
 }
 
 export const NOT_GRANTED: Granted = {
   selection: '',
   slotSize: undefined,
   grants: () => [],
+  arrivals: () => [],
   unhealthy: () => undefined,
 };
 

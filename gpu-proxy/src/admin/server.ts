@@ -112,6 +112,8 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       node: node.name,
       gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)),
       selection: granted.selection,
+      movable: node.movable,
+      arrivals: granted.arrivals(),
     }),
     createAllocation: async (request) =>
       allocationMessage(node, await node.create(allocationRequest(request))),

@@ -130,8 +130,6 @@ describe('a move to another GPU', () => {
     expect(() => gpus.admitMove({ ...one, moving: 'GPU-c' }, '2', [])).toThrow('moving already');
     expect(() => gpus.admitMove(allocation(['GPU-a', 'GPU-c'], GiB), '2', [])).toThrow('2 GPUs');
     expect(() => gpus.admitMove(allocation([], GiB), '2', [])).toThrow('0 GPUs');
-    const owner = { namespace: 'n', pod: 'p', podUid: 'u', container: 'c' };
-    expect(() => gpus.admitMove({ ...one, owner }, '2', [])).toThrow('it belongs to pod n/p');
     const shared = new Admission([SMALL, { ...TWIN, mode: 'concurrent' }], settings({}));
     expect(() => shared.admitMove(one, '2', [])).toThrow('concurrent mode');
     expect(shared.otherPlaces(['GPU-a'])).toEqual([]);

@@ -308,7 +308,7 @@ function isAlike(one: GpuRecord, other: GpuRecord): boolean {
 }
 
 function whyStays(
-  { gpus, mode, moving, owner }: AllocationSpecification,
+  { gpus, mode, moving }: AllocationSpecification,
   present: GpuRecord | undefined,
   target: GpuRecord,
 ): string | undefined {
@@ -317,11 +317,6 @@ function whyStays(
   if (mode !== 'exclusive' || target.mode !== 'exclusive')
     return 'programs in concurrent mode cannot move';
   if (moving !== undefined) return 'it is moving already';
-  if (owner)
-    return (
-      `it belongs to pod ${owner.namespace}/${owner.pod}, ` +
-      'which the scheduler counts on the GPU that it has assigned'
-    );
   if (isAlike(present, target)) return undefined;
   const [here, there] = [present, target].map(
     ({ name, memory }) => `${name} with ${formatMemorySize(memory)}`,

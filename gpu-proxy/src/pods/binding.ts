@@ -8,7 +8,7 @@ import type { Allocation } from '../allocations/allocation.js';
 import type { GpuHealth } from '../gpus/health.js';
 import type { GpuNode } from '../node.js';
 import type { BindableGrant } from '../node-types.js';
-import { type GrantRequest, requestOf } from './container-request.js';
+import { requestOf } from './container-request.js';
 import { isOver, type NodePods } from './node-pods.js';
 import type { Peer } from './peer.js';
 import { place } from './placement.js';
@@ -96,9 +96,10 @@ export class Binding {
   async #bind(grant: BindableGrant, peer: Peer): Promise<Allocation> {
     const { pod, container, holders } = await this.#findTenant(grant, peer);
     const owner = ownerOf(pod, container, peer);
-    const request = requestOf(pod, container, grant.slots.length);
+    // A wrong request is refused before any predecessor is ended.
+    requestOf(pod, container, grant.slots.length);
     const grantedTwice = await this.#awaitPredecessors(grant, owner, holders);
-    const create = () => this.#create(grant, request, owner, peer);
+    const create = () => this.#create(grant, pod, owner, peer);
     // Retry while another pod shares the slots or is ending: its memory may become free.
     return grantedTwice || this.#someEnd()
       ? retryUntil(this.#retryOptions(grant, peer), create)
@@ -111,11 +112,12 @@ export class Binding {
     return owners.some(({ podUid }) => !livesOn(pods, podUid));
   }
 
+  /** Up to the reservation, it is synchronous: the scheduler may move the pod at any time. */
   async #create(
     grant: BindableGrant,
-    request: GrantRequest,
+    found: V1Pod,
     owner: Owner,
-    { pid, podUid }: Peer,
+    { pid }: Peer,
   ): Promise<Allocation> {
     const { node, pods, events, logger } = this.#options;
     const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
@@ -126,8 +128,9 @@ export class Binding {
         pod: `${bound.namespace}/${bound.pod}`,
         owner: bound.container,
       });
+    const pod = pods.find(owner.podUid) ?? found;
+    const request = requestOf(pod, owner.container, grant.slots.length);
     const shape = place(request, this.#view(grant));
-    const pod = pods.find(podUid);
     const allocation = await node.create({
       name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
       ...shape,
@@ -135,12 +138,11 @@ export class Binding {
       mode: request.mode,
       latency: request.latency,
       trace: request.trace,
-      suspended: pod && asksToSuspend(pod),
+      suspended: asksToSuspend(pod),
       ...{ owner, grant },
     });
     const { suspendedBy } = allocation.specification;
-    if (allocation.suspended)
-      events.note(targetOf(pod as V1Pod), ...suspensionEvent(owner, suspendedBy));
+    if (allocation.suspended) events.note(targetOf(pod), ...suspensionEvent(owner, suspendedBy));
     logger.info(
       { allocation: grant.id, owner, gpus: shape.gpus, slots: grant.slots },
       'grant bound to its pod',

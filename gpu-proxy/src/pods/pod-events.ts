@@ -18,7 +18,9 @@ export type EventReason =
   | 'GpuSuspended'
   | 'GpuResumed'
   | 'GpuNotSuspended'
-  | 'GpuNotResumed';
+  | 'GpuNotResumed'
+  | 'GpuMoved'
+  | 'GpuNotMoved';
 
 interface EventTarget {
   /** @default Pod */
@@ -58,8 +60,8 @@ const FORGET_MS = 60 * 60_000;
 const LONGEST_MESSAGE = 1024;
 
 /**
- * Tells a pod's user of errors and suspensions by Events of the pod, and of Xids by Events of the
- * node. While the API server is unavailable, writes are retried for an hour.
+ * Tells a pod's user of errors, suspensions and moves by Events of the pod, and of Xids by Events
+ * of the node. While the API server is unavailable, writes are retried for an hour.
  */
 export class PodEvents {
   readonly #api: ApiServer;

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
 import type { AllocationSpecification, Owner } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
@@ -16,6 +17,7 @@ import { ImageCheck } from './image-check.js';
 import { NodePods } from './node-pods.js';
 import { identifyPeer } from './peer.js';
 import { PodEvents } from './pod-events.js';
+import { PodMoves } from './pod-moves.js';
 import { PodResources } from './pod-resources.js';
 import { Release } from './release.js';
 import type { ServedGrant } from './served-grant.js';
@@ -49,6 +51,7 @@ export class KubernetesNode {
   #release: Release | undefined;
   #imageCheck: ImageCheck | undefined;
   #suspensions: Suspensions | undefined;
+  #moves: PodMoves | undefined;
 
   /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
   constructor(options: KubernetesOptions) {
@@ -87,6 +90,7 @@ export class KubernetesNode {
     this.#release = new Release({ node, grants, pods, podResources, logger });
     this.#imageCheck = new ImageCheck({ node, grants, pods, events, installation, logger });
     this.#suspensions = new Suspensions({ node, pods, events, logger });
+    this.#moves = new PodMoves({ node, pods, events, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
     pods.start();
   }
@@ -94,6 +98,11 @@ export class KubernetesNode {
   /** Unbound grants. */
   get grants(): ServedGrant[] {
     return this.#grants?.all ?? [];
+  }
+
+  /** See PodMoves. */
+  get arrivals(): Arrival[] {
+    return this.#moves?.arrivals ?? [];
   }
 
   /** Only the owning container of the pod may use an allocation. */
@@ -167,6 +176,7 @@ export class KubernetesNode {
     this.#release?.end();
     this.#imageCheck?.end();
     this.#suspensions?.end();
+    this.#moves?.end();
     this.#grants?.leave();
     this.pods.stop();
     this.#podResources.close();

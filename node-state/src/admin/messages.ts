@@ -30,6 +30,19 @@ export interface GpuMessage {
   readonly mostSlots?: number;
 }
 
+export interface ArrivalMessage {
+  readonly pod: string;
+  readonly move: number;
+}
+
+export interface ListGpusResponse {
+  readonly node: string;
+  readonly gpus: readonly GpuMessage[];
+  readonly selection: string;
+  readonly movable: boolean;
+  readonly arrivals: readonly ArrivalMessage[];
+}
+
 interface OwnerMessage {
   readonly namespace: string;
   readonly pod: string;
@@ -115,10 +128,7 @@ export interface CreateAllocationRequest {
 
 /** Request and response of each call. */
 export interface AdminCalls {
-  listGpus: [
-    Record<string, never>,
-    { readonly node: string; readonly gpus: readonly GpuMessage[]; readonly selection: string },
-  ];
+  listGpus: [Record<string, never>, ListGpusResponse];
   createAllocation: [CreateAllocationRequest, AllocationMessage];
   listAllocations: [Record<string, never>, { readonly allocations: readonly AllocationMessage[] }];
   getAllocation: [{ readonly id: string }, AllocationMessage];
