@@ -21,6 +21,7 @@ export const ANNOTATION = {
   placement: 'nvidia-virtual/placement',
   trace: 'nvidia-virtual/trace',
   suspended: 'nvidia-virtual/suspended',
+  moveTo: 'nvidia-virtual/move-to',
   assigned: 'nvidia-virtual/assigned',
 } as const;
 

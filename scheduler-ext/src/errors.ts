@@ -68,6 +68,12 @@ const TABLE = {
   GPU_LOST_EVICTION_REFUSED:
     'Pod {pod} has GPU {gpu} of node {node}, which cannot be used, and could not be evicted for ' +
     '{seconds} s: {reason} Let its PodDisruptionBudget allow an eviction, or delete the pod.',
+  POD_STAYS:
+    'Pod {pod} does not move to GPU {gpu}: {reason}. ' +
+    'The scheduler tries again as long as the pod has the annotation nvidia-virtual/move-to.',
+  MOVE_OVERDUE:
+    'Pod {pod} has not moved to GPU {gpu} in time, and goes back: while it moves, it holds slots ' +
+    'of both GPUs. Its other events say what kept it. Try again by `kubectl gpu-usage move`.',
   ASSIGNED_FORBIDDEN:
     'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, ' +
     'and only the scheduler {scheduler} may write it, not {user}: leave it out.',
@@ -79,6 +85,12 @@ const TABLE = {
     'create a new pod.',
   SUSPENDED_VALUE:
     'The annotation nvidia-virtual/suspended is "{value}", but must be true or false.',
+  MOVE_VALUE:
+    'The annotation nvidia-virtual/move-to is "{value}", but must be the UUID of a GPU: ' +
+    '`kubectl gpu-usage move POD --gpu INDEX` finds it.',
+  MOVE_UNPLACED:
+    'The annotation nvidia-virtual/move-to moves a pod that our scheduler has placed, ' +
+    'and this one is not: leave it out, and choose a GPU by nvidia-virtual/gpu-uuid.',
   MEMORY_WITHOUT_SLOTS:
     'The annotation nvidia-virtual/memory asks for memory of a GPU, but no container that it ' +
     'applies to requests nvidia-virtual/gpu: add it to the limits of the container. ' +

@@ -6,6 +6,7 @@ import {
   many,
   memorySize,
   nodeName,
+  objectName,
   percent,
   wholeNumber,
 } from '@nvidia-virtual/service/configuration/kinds';
@@ -44,6 +45,12 @@ export const EXTENDER_OPTIONS = {
       'time for which a GPU must have failed before pods on it are evicted, if a controller ' +
       'creates others',
     otherwise: 'never',
+  }),
+  lease: option(objectName, {
+    help:
+      "NAMESPACE/NAME of kube-scheduler's lease: of several extenders, only that beside the " +
+      'leader moves pods to other GPUs',
+    otherwise: 'it is the only extender',
   }),
   slotCores: option(percent, {
     help: "percent of a GPU's time that a pod may ask for with one slot",

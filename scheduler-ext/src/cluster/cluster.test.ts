@@ -147,3 +147,24 @@ test('nodes that differ in names only are in the same state, unless slots are pr
   four?.unpromise('p');
   expect(three?.state).toBe(four?.state);
 });
+
+test('a bound pod holds a second GPU until another version of it is seen', () => {
+  const gained: string[] = [];
+  cluster = new Cluster((node) => gained.push(node.name));
+  cluster.putNode('one', inventoryOf(gpuOf('a'), gpuOf('b')));
+  const pod = podOf('p', { node: 'one', holding: onA(3), version: '7' });
+  const onB = new Map([['b', 3]]);
+  cluster.putPod(pod);
+  cluster.holdAlso(pod, onB);
+  cluster.putPod(pod);
+  expect([used(), cluster.holdsAlso('p')]).toEqual([[3, 3], true]);
+  gained.length = 0;
+  cluster.putPod({ ...pod, version: '8' });
+  expect([used(), cluster.holdsAlso('p'), gained]).toEqual([[3, 0], false, ['one']]);
+  cluster.holdAlso({ ...pod, version: '8' }, onB);
+  cluster.letGo('p');
+  expect(used()).toEqual([3, 0]);
+  cluster.holdAlso({ ...pod, version: '8' }, onB);
+  cluster.putPod({ ...pod, version: '8', ended: true });
+  expect([used(), cluster.holdsAlso('p')]).toEqual([[0, 0], false]);
+});

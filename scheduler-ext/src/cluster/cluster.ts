@@ -9,6 +9,13 @@ interface Reservation {
   readonly bound: number | undefined;
 }
 
+/** Slots of a second GPU, to which a bound pod is about to move. */
+interface Second {
+  readonly holding: Holding;
+  /** Of the pod when they were reserved. Any other one shows whether its assignment was changed. */
+  readonly version: string;
+}
+
 /** Slots that a preemptor gets when its victims are gone. */
 interface Promised {
   readonly holdings: ReadonlyMap<string, Holding>;
@@ -27,6 +34,7 @@ export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
+  readonly #seconds = new Map<string, Second>();
   readonly #promises = new Map<string, Promised>();
   /** Nodes of claims: members of groups that were filtered and are not bound yet. */
   readonly #claims = new Map<string, string>();
@@ -55,6 +63,10 @@ export class Cluster {
 
   pod(uid: string): PodRecord | undefined {
     return this.#pods.get(uid);
+  }
+
+  pods(): IterableIterator<PodRecord> {
+    return this.#pods.values();
   }
 
   putNode(name: string, inventory: string | undefined): void {
@@ -138,6 +150,26 @@ export class Cluster {
   }
 
   /**
+   * Reserves slots of a second GPU for a bound pod, until the watch shows another version of the
+   * pod, or until letGo().
+   */
+  holdAlso(pod: PodRecord, holding: Holding): void {
+    this.#seconds.set(pod.uid, { holding, version: pod.version });
+    if (pod.node !== undefined) this.#hold(pod, this.#made(pod.node));
+  }
+
+  holdsAlso(uid: string): boolean {
+    return this.#seconds.has(uid);
+  }
+
+  /** Frees the second GPU of a pod whose assignment does not name it. */
+  letGo(uid: string): void {
+    const pod = this.#pods.get(uid);
+    if (!this.#seconds.delete(uid) || pod?.node === undefined || pod.ended) return;
+    this.#hold(pod, this.#made(pod.node));
+  }
+
+  /**
    * Promises slots to a preemptor, on the chosen node or on the one that kube-scheduler nominates
    * later. No-op for a pod that is deleted or bound: no event would end the promise.
    */
@@ -175,12 +207,24 @@ export class Cluster {
     this.unclaim(pod.uid);
     if (reservation && reservation.node !== node) this.#leave(pod.uid, reservation.node);
     this.unpromise(pod.uid);
-    this.#made(node).hold(pod);
+    this.#hold(pod, this.#made(node));
+  }
+
+  #hold(pod: PodRecord, node: NodeGpus): void {
+    const second = this.#seconds.get(pod.uid);
+    const isHeld = second?.version === pod.version;
+    if (!isHeld) this.#seconds.delete(pod.uid);
+    const holding = isHeld ? new Map([...(pod.holding ?? []), ...second.holding]) : pod.holding;
+    const former = node.holders.get(pod.uid)?.holding;
+    node.hold({ ...pod, holding });
+    // It has moved, or does not.
+    if (former && holding && holding.size < former.size) this.#gained(node, false);
   }
 
   #free(uid: string, node: string | undefined): void {
     const reservation = this.#reservations.get(uid);
     this.#reservations.delete(uid);
+    this.#seconds.delete(uid);
     this.unclaim(uid);
     this.unpromise(uid);
     for (const name of new Set([node, reservation?.node]))

@@ -1,4 +1,4 @@
-import { type InventoryGpu, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { type Inventory, readInventory } from '@nvidia-virtual/kube-common/assignment';
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Demand } from '../placement/demand.js';
 import { type Gpu, gpuFrom } from './gpu.js';
@@ -20,6 +20,10 @@ export class NodeGpus {
   gpus: readonly Gpu[] = NO_GPUS;
   /** True if the inventory is malformed. */
   broken = false;
+  /** Whether pods can move between its GPUs. */
+  movable = false;
+  /** By UID of a pod: the move by which its programs have left its former GPU. */
+  arrivals: ReadonlyMap<string, number> = new Map();
   /** Equal for nodes with the same models and health of GPUs. */
   signature = '';
   readonly holders = new Map<string, Holder>();
@@ -38,9 +42,11 @@ export class NodeGpus {
     // Nodes are updated often, but their GPUs rarely change.
     if (text === this.#inventory) return false;
     this.#inventory = text;
-    const listed = readGpus(text);
+    const listed = readListed(text);
     this.broken = listed === undefined;
-    this.gpus = (listed ?? []).map(gpuFrom);
+    this.gpus = (listed?.gpus ?? []).map(gpuFrom);
+    this.movable = listed?.movable === true;
+    this.arrivals = new Map((listed?.arrivals ?? []).map(({ pod, move }) => [pod, move]));
     this.signature = this.gpus
       .map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`)
       .join(' ');
@@ -106,10 +112,10 @@ export class NodeGpus {
 }
 
 /** Undefined if the inventory is malformed. */
-function readGpus(text: string | undefined): readonly InventoryGpu[] | undefined {
-  if (text === undefined) return [];
+function readListed(text: string | undefined): Inventory | undefined {
+  if (text === undefined) return { version: 1, gpus: [] };
   try {
-    return readInventory(text)?.gpus;
+    return readInventory(text);
   } catch {
     return undefined;
   }

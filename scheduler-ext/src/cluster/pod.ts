@@ -1,5 +1,7 @@
 import type { V1OwnerReference, V1Pod } from '@kubernetes/client-node';
-import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
+import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
+import { assignedHolding, assignmentOf, type Holding } from '@nvidia-virtual/kube-common/holding';
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
   containersOf,
   PodRequestError,
@@ -24,8 +26,13 @@ export interface PodRecord {
   readonly demand: Demand | undefined;
   /** The reason why `demand` is undefined. */
   readonly problem: string | undefined;
+  readonly assignment: Assignment | undefined;
   /** From its assignment; undefined if it has none. */
   readonly holding: Holding | undefined;
+  /** UUID of the GPU to which its user wants to move it. */
+  readonly moveTo: string | undefined;
+  /** Its resourceVersion. */
+  readonly version: string;
   /** Whether a controller creates another pod if this one is deleted. */
   readonly controlled: boolean;
   /** The group of pods that should be bound together; undefined: it has none. */
@@ -74,7 +81,10 @@ export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
     controlled: isControlled(metadata.ownerReferences),
     group: groupOf(pod),
     labels: metadata.labels ?? {},
+    assignment: assignmentOf(pod),
     holding: assignedHolding(pod),
+    moveTo: metadata.annotations?.[ANNOTATION.moveTo],
+    version: metadata.resourceVersion ?? '',
     ...demandOf(pod, slotCores),
   };
 }

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
@@ -16,7 +17,9 @@ import { Binder } from './binder.js';
 import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
 import { Groups } from './groups.js';
+import { Leadership } from './leadership.js';
 import { readExtenderArgs } from './messages.js';
+import { Moves } from './moves.js';
 import { Preemption } from './preemption.js';
 import { Replacement } from './replacement.js';
 import { Retry } from './retry.js';
@@ -38,6 +41,7 @@ export class ExtenderService {
   readonly #eviction: Eviction;
   readonly #retry: Retry;
   readonly #replacement: Replacement | undefined;
+  readonly #moves: Moves;
   readonly #server: Server;
   readonly #connections: Connections;
   readonly #http: HttpService;
@@ -77,6 +81,8 @@ export class ExtenderService {
       const afterMs = evictAfter / 1000;
       this.#replacement = new Replacement({ api, cluster, logger, condition, afterMs });
     }
+    const leadership = new Leadership({ api, lease: options.lease, host: hostname() });
+    this.#moves = new Moves({ api, cluster, leadership, condition, logger });
     const [binder, eviction, retry] = [this.#binder, this.#eviction, this.#retry];
     const extender = new Extender({
       cluster,
@@ -131,6 +137,7 @@ export class ExtenderService {
     this.#eviction.stop();
     this.#retry.stop();
     this.#replacement?.stop();
+    this.#moves.stop();
     await this.#http.move(undefined);
     this.#api.close();
   }

@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CoreV1Event } from '@kubernetes/client-node';
 import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { PodRecord } from '../cluster/pod.js';
 import { type Figures, sentence } from '../errors.js';
+import { warnPod } from './pod-event.js';
 
 interface ReplacementOptions {
   readonly api: Pick<ApiServer, 'request'>;
@@ -147,25 +146,13 @@ export class Replacement {
     }
   }
 
-  /** The name of the Event is the same for each extender, so the pod has it once. */
   async #tell({ pod, node }: Stranded, code: Told, figures: Figures): Promise<void> {
     const { api, logger } = this.#options;
     const message = sentence(code, figures);
-    const { namespace, name: podName, uid } = pod;
-    logger.warn({ pod: `${namespace}/${podName}`, node }, message);
-    const digest = createHash('sha256').update(`${uid} ${code}`).digest('hex');
-    const name = `${podName.slice(0, 200)}.gpu-${digest.slice(0, 16)}`;
-    const now = new Date();
-    const body: CoreV1Event = {
-      metadata: { name, namespace },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name: podName, uid },
-      ...{ type: 'Warning', reason: EVENT_REASON, message: message.slice(0, 1024) },
-      source: { component: 'nvidia-virtual' },
-      ...{ count: 1, firstTimestamp: now, lastTimestamp: now },
-    };
-    await api
-      .request({ method: 'PUT', path: `/api/v1/namespaces/${namespace}/events/${name}`, body })
-      .catch((error: Error) => logger.warn({ pod: podName }, error.message));
+    logger.warn({ pod: `${pod.namespace}/${pod.name}`, node }, message);
+    await warnPod(api, pod, { reason: EVENT_REASON, message, subject: code }).catch(
+      (error: Error) => logger.warn({ pod: pod.name }, error.message),
+    );
   }
 }
 

@@ -67,6 +67,29 @@ test.each<[string, Partial<AdmissionRequest>]>([
   ]);
 });
 
+describe('nvidia-virtual/move-to', () => {
+  const placed = annotated(ASSIGNED, { nodeName: 'node' });
+  const to = (gpu: string) => annotated({ ...ASSIGNED, 'nvidia-virtual/move-to': gpu });
+  const refusals = (object: object, oldObject = placed) =>
+    problems({ operation: 'UPDATE', object, oldObject });
+
+  test('a pod that was placed may be moved, and its annotation removed', () => {
+    expect(refusals(to('GPU-73696d75-6c61-4064-a970-750000000001'))).toEqual([]);
+    expect(refusals(placed, to('GPU-a'))).toEqual([]);
+  });
+
+  test.each(['1', 'GPU', `GPU-${'a'.repeat(65)}`, 'GPU-a\n'])('%j is no GPU', (value) => {
+    expect(refusals(to(value))).toEqual([expect.stringContaining('must be the UUID of a GPU')]);
+  });
+
+  test('a pod that was not placed is refused', () => {
+    const object = annotated({ 'nvidia-virtual/move-to': 'GPU-a' });
+    const sentence = expect.stringContaining('moves a pod that our scheduler has placed');
+    expect(problems({ object })).toEqual([sentence]);
+    expect(refusals(object, annotated({}, { nodeName: 'node' }))).toEqual([sentence]);
+  });
+});
+
 test('a pod that became invalid before it was validated may change other fields', () => {
   const wrong = { 'nvidia-virtual/memory': 'much' };
   expect(

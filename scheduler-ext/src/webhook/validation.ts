@@ -16,8 +16,10 @@ export interface Writers {
 
 /** The node on which the bearer of a service account's token runs. */
 const TOKEN_NODE = 'authentication.kubernetes.io/node-name';
-const { assigned: _, suspended: __, ...SHAPE } = ANNOTATION;
+const { assigned: _, suspended: __, moveTo: ___, ...SHAPE } = ANNOTATION;
 const SUSPENDED_VALUES = ['true', 'false', ''];
+/** Of a GPU; the driver writes `GPU-` and a UUID. */
+const UUID = /^[A-Za-z]+-[A-Za-z0-9-]{1,64}$/;
 /** Quoted characters of an invalid value. */
 const MAXIMUM_QUOTED = 100;
 
@@ -34,15 +36,26 @@ export function problemsOf(
   const problems = assignmentProblems(request, writers);
   const isPod = request.resource.resource === 'pods' && request.subResource !== 'binding';
   if (!isPod) return problems;
-  return [...problems, ...suspensionProblems(request), ...shapeProblems(request, slotSize)];
+  return [
+    ...[...problems, ...suspensionProblems(request), ...moveProblems(request)],
+    ...shapeProblems(request, slotSize),
+  ];
 }
 
-/** The only annotation that a user may change while the pod runs. */
+/** Users may change it and the next one while the pod runs. */
 function suspensionProblems({ object, oldObject }: AdmissionRequest): string[] {
   const value = object.metadata?.annotations?.[ANNOTATION.suspended] ?? '';
   if (SUSPENDED_VALUES.includes(value) || !changed(ANNOTATION.suspended, object, oldObject))
     return [];
   return [sentence('SUSPENDED_VALUE', { value: value.slice(0, MAXIMUM_QUOTED) })];
+}
+
+function moveProblems({ object, oldObject }: AdmissionRequest): string[] {
+  const value = object.metadata?.annotations?.[ANNOTATION.moveTo] ?? '';
+  if (value === '' || !changed(ANNOTATION.moveTo, object, oldObject)) return [];
+  if (!UUID.test(value)) return [sentence('MOVE_VALUE', { value: value.slice(0, MAXIMUM_QUOTED) })];
+  const isPlaced = oldObject?.metadata?.annotations?.[ANNOTATION.assigned] !== undefined;
+  return isPlaced ? [] : [sentence('MOVE_UNPLACED')];
 }
 
 function assignmentProblems(

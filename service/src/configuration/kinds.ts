@@ -99,6 +99,8 @@ function name(most: number, more = ''): Kind<string> {
 /** Accepts all Kubernetes node names, and only names that are safe in the ledger's keys. */
 export const nodeName = name(253);
 export const userName = name(128);
+/** An object of Kubernetes: NAMESPACE/NAME. */
+export const objectName = name(317, '/');
 /** May contain a slash, to name namespace and pod. */
 export const allocationName = name(128, '/');
 

@@ -17,6 +17,7 @@ export function startExtender(
     http: undefined,
     logLevel: 'info',
     evictAfter: undefined,
+    lease: undefined,
     ...more,
   };
   return ExtenderService.start(options, logger);

@@ -82,7 +82,7 @@ object.metadata.annotations[{{ . }}] : '') !=
 {{- define "nvidia-virtual.asksOrChanges" -}}
 {{- $annotations := list -}}
 {{- range list "memory" "cores" "gpus" "policy" "priority" "mode" "latency" "gpu-type"
-    "gpu-uuid" "placement" "trace" "suspended" "assigned" -}}
+    "gpu-uuid" "placement" "trace" "suspended" "move-to" "assigned" -}}
 {{- $annotations = append $annotations (printf "'nvidia-virtual/%s'" .) -}}
 {{- end -}}
 (request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) ||

@@ -1,0 +1,145 @@
+import { ApiError } from '@nvidia-virtual/kube-common/api-server';
+import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { pino } from 'pino';
+import { Cluster } from '../cluster/cluster.js';
+import type { PodRecord } from '../cluster/pod.js';
+import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
+import { Moves } from './moves.js';
+
+const ON_A: Assignment = { version: 1, containers: { main: [{ gpu: 'GPU-a', slots: 4 }] } };
+const MOVABLE = JSON.stringify({
+  ...JSON.parse(inventoryOf(gpuOf('GPU-a'), gpuOf('GPU-b'))),
+  movable: true,
+});
+
+let cluster: Cluster;
+let moves: Moves;
+let state: 'leads' | 'follows' | 'unknown';
+/** Versions of pods for which an assignment was written. */
+let written: string[];
+let told: string[];
+/** Answers of the API server; none: it takes the write. */
+let errors: ApiError[];
+let looks: number;
+const leadership = {
+  state: async () => {
+    looks++;
+    return state;
+  },
+};
+
+async function request(wanted: { path: string; body?: unknown }): Promise<never> {
+  const body = wanted.body as { message: string; metadata: { resourceVersion: string } };
+  if (wanted.path.includes('/events/')) told.push(body.message);
+  else {
+    written.push(body.metadata.resourceVersion);
+    const error = errors.shift();
+    if (error) throw error;
+  }
+  return undefined as never;
+}
+
+const pod = (more: Partial<PodRecord> = {}) =>
+  podOf('p', {
+    ...{ node: 'node', slots: 4, assignment: ON_A, holding: new Map([['GPU-a', 4]]) },
+    ...{ moveTo: 'GPU-b', ...more },
+  });
+
+const used = () => cluster.node('node')?.gpus.map((gpu) => gpu.used);
+
+function begin(deadlineMs?: number): void {
+  moves = new Moves({
+    ...{ api: { request }, cluster, leadership, condition: () => undefined },
+    ...{ everyMs: 10, logger: pino({ level: 'silent' }) },
+    ...(deadlineMs !== undefined && { deadlineMs }),
+  });
+}
+
+/** After so many more looks at the pods. */
+async function looked(): Promise<void> {
+  const before = looks;
+  await until(() => looks > before + 3);
+}
+
+beforeEach(() => {
+  [state, written, told, errors, looks] = ['leads', [], [], [], 0];
+  cluster = new Cluster();
+  cluster.putNode('node', MOVABLE);
+  cluster.putPod(pod());
+  begin();
+});
+afterEach(() => moves.stop());
+
+test('both GPUs are held until the watch shows the assignment', async () => {
+  await until(() => written.length > 0);
+  expect(used()).toEqual([4, 4]);
+  const to = { main: [{ gpu: 'GPU-b', slots: 4 }] };
+  const assignment = { ...ON_A, containers: to, former: 'GPU-a', move: 1 };
+  const both = new Map([
+    ['GPU-a', 4],
+    ['GPU-b', 4],
+  ]);
+  cluster.putPod(pod({ version: '2', assignment, holding: both }));
+  expect(used()).toEqual([4, 4]);
+  cluster.putPod(pod({ version: '3', moveTo: undefined, holding: new Map([['GPU-b', 4]]) }));
+  expect(used()).toEqual([0, 4]);
+});
+
+test.each([undefined, 500, 409])('after status %s, the slots stay reserved', async (status) => {
+  errors = [new ApiError('what happened is unknown', status)];
+  await until(() => written.length >= 2);
+  expect(written.every((version) => version === '1')).toBe(true);
+  expect(used()).toEqual([4, 4]);
+  // Someone else has changed the pod, so no write has taken effect.
+  moves.stop();
+  cluster.putPod(pod({ version: '2', moveTo: undefined }));
+  expect(used()).toEqual([4, 0]);
+});
+
+test('a write that the API server refuses frees the slots', async () => {
+  errors = Array.from({ length: 999 }, () => new ApiError('forbidden', 403));
+  await until(() => written.length >= 2);
+  await looked();
+  expect(used()).toEqual([4, 0]);
+});
+
+test('the extender beside a follower writes nothing, and drops its reservations', async () => {
+  errors = Array.from({ length: 999 }, () => new ApiError('no answer', undefined));
+  await until(() => written.length > 0);
+  state = 'unknown';
+  await looked();
+  expect(used()).toEqual([4, 4]);
+  state = 'follows';
+  await until(() => used()?.[1] === 0);
+  const { length } = written;
+  await looked();
+  expect(written).toHaveLength(length);
+});
+
+test('a refusal is an event, once', async () => {
+  moves.stop();
+  cluster.putNode('node', inventoryOf(gpuOf('GPU-a'), gpuOf('GPU-b')));
+  begin();
+  await looked();
+  expect(told).toEqual([
+    'Pod default/p does not move to GPU GPU-b: programs of node node cannot move: set ' +
+      'node.movable in the values of the chart, and node.hostMemory to more than 0. The ' +
+      'scheduler tries again as long as the pod has the annotation nvidia-virtual/move-to.',
+  ]);
+});
+
+test('a pod that does not arrive in time goes back, and is told so', async () => {
+  moves.stop();
+  begin(1);
+  const to = { main: [{ gpu: 'GPU-b', slots: 4 }] };
+  cluster.putPod(pod({ assignment: { ...ON_A, containers: to, former: 'GPU-a', move: 1 } }));
+  await until(() => told.length > 0);
+  expect(told[0]).toContain('Pod default/p has not moved to GPU GPU-b in time, and goes back');
+});
+
+test('a pod that is deleted during its move holds nothing', async () => {
+  await until(() => written.length > 0);
+  cluster.removePod('p');
+  expect(used()).toEqual([0, 0]);
+});

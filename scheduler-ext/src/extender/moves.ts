@@ -1,0 +1,161 @@
+import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { Logger } from 'pino';
+import type { Cluster } from '../cluster/cluster.js';
+import type { PodRecord } from '../cluster/pod.js';
+import { sentence } from '../errors.js';
+import type { Leadership } from './leadership.js';
+import { type MoveStep, nextStep } from './move-step.js';
+import { warnPod } from './pod-event.js';
+
+interface MovesOptions {
+  readonly api: Pick<ApiServer, 'request'>;
+  readonly cluster: Cluster;
+  readonly leadership: Pick<Leadership, 'state'>;
+  readonly logger: Logger;
+  /** Undefined after all nodes and pods were listed. */
+  readonly condition: () => string | undefined;
+  readonly everyMs?: number;
+  /** Milliseconds after which a pod that has not arrived goes back. @default 10 minutes */
+  readonly deadlineMs?: number;
+}
+
+const LOOK_MS = 1000;
+/** A pod that moves holds slots of two GPUs, and its work may never end. */
+const DEADLINE_MS = 10 * 60_000;
+/** With the read of the lease, less than the time in which a new leader binds nothing. */
+const WRITE_TIMEOUT_MS = 3000;
+const CONFLICT = 409;
+
+/**
+ * Assigns another GPU of their node to pods that ask for it by their annotation. Reserves its slots
+ * before it writes. Everything that outlives this process is in the pod's assignment.
+ */
+export class Moves {
+  readonly #options: MovesOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** UIDs of pods for which a second GPU was reserved. */
+  readonly #begun = new Set<string>();
+  /** Latest refusal of a pod, by UID. */
+  readonly #told = new Map<string, string>();
+  /** Moves in progress by UID, since when they were seen, by performance.now(). */
+  readonly #since = new Map<string, { readonly move: number | undefined; readonly at: number }>();
+  #looking = false;
+
+  constructor(options: MovesOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.#look(), options.everyMs ?? LOOK_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    const { cluster, condition, leadership } = this.#options;
+    if (this.#looking || condition() !== undefined) return;
+    const concerned = [...cluster.pods()].filter((pod) => this.#stepOf(pod) !== undefined);
+    this.#forget(concerned);
+    if (concerned.length === 0) return;
+    this.#looking = true;
+    try {
+      const state = await leadership.state();
+      if (state === 'leads') await Promise.all(concerned.map(({ uid }) => this.#proceed(uid)));
+      // The leader sells the slots of this extender's reservations.
+      else if (state === 'follows') for (const uid of this.#begun) this.#abandon(uid);
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #stepOf(pod: PodRecord): MoveStep | undefined {
+    if (pod.node === undefined) return undefined;
+    // Without a request, the common case.
+    if (pod.moveTo === undefined && pod.assignment?.former === undefined) return undefined;
+    return nextStep(pod, this.#options.cluster.node(pod.node), this.#isOverdue(pod));
+  }
+
+  #isOverdue({ uid, assignment }: PodRecord): boolean {
+    const since = this.#since.get(uid);
+    if (assignment?.former === undefined) this.#since.delete(uid);
+    else if (since === undefined || since.move !== assignment.move)
+      this.#since.set(uid, { move: assignment.move, at: performance.now() });
+    else return performance.now() - since.at > (this.#options.deadlineMs ?? DEADLINE_MS);
+    return false;
+  }
+
+  /** Up to the request, it is synchronous, so the choice and the reservation are atomic. */
+  async #proceed(uid: string): Promise<void> {
+    const { cluster } = this.#options;
+    const pod = cluster.pod(uid);
+    const step = pod && this.#stepOf(pod);
+    if (!step) return;
+    if ('refusal' in step) return this.#refuse(pod, step.gpu, step.refusal);
+    if (step.second) {
+      this.#begun.add(uid);
+      cluster.holdAlso(pod, step.second);
+    }
+    await this.#write(pod, step.annotations);
+    const { overdue } = step;
+    if (overdue !== undefined) await this.#warn(pod, 'MOVE_OVERDUE', { gpu: overdue });
+  }
+
+  /**
+   * The version of the pod excludes that two writes take effect. As long as the watch shows the
+   * same version, an unknown outcome is tried again.
+   */
+  async #write(pod: PodRecord, annotations: Record<string, string | null>): Promise<void> {
+    const { api, logger } = this.#options;
+    const { namespace, name, uid, version: resourceVersion } = pod;
+    const figures = { pod: `${namespace}/${name}`, annotations };
+    try {
+      await api.request({
+        ...{ method: 'PATCH', contentType: 'application/merge-patch+json' },
+        path: `/api/v1/namespaces/${namespace}/pods/${name}/status`,
+        body: { metadata: { uid, resourceVersion, annotations } },
+        timeout: WRITE_TIMEOUT_MS,
+      });
+      logger.info(figures, 'the assignment of a pod that moves was written');
+    } catch (error) {
+      const { status = 0, message } = error as ApiError;
+      logger.warn({ ...figures, reason: message }, 'the assignment of a pod was not written');
+      if (status >= 400 && status < 500 && status !== CONFLICT) this.#abandon(uid);
+    }
+  }
+
+  #abandon(uid: string): void {
+    this.#begun.delete(uid);
+    this.#options.cluster.letGo(uid);
+  }
+
+  async #refuse(pod: PodRecord, gpu: string, reason: string): Promise<void> {
+    if (this.#told.get(pod.uid) === `${gpu} ${reason}`) return;
+    this.#told.set(pod.uid, `${gpu} ${reason}`);
+    await this.#warn(pod, 'POD_STAYS', { gpu, reason });
+  }
+
+  async #warn(
+    pod: PodRecord,
+    code: 'POD_STAYS' | 'MOVE_OVERDUE',
+    { gpu, ...more }: { readonly gpu: string; readonly reason?: string },
+  ): Promise<void> {
+    const { api, logger } = this.#options;
+    const name = `${pod.namespace}/${pod.name}`;
+    const message = sentence(code, { pod: name, gpu, ...more });
+    logger.info({ pod: name }, message);
+    await warnPod(api, pod, { reason: 'GpuNotMoved', message, subject: `${code} ${gpu}` }).catch(
+      (error: Error) => {
+        this.#told.delete(pod.uid);
+        logger.warn({ pod: name }, error.message);
+      },
+    );
+  }
+
+  /** A refusal is told again if it recurs later. */
+  #forget(concerned: readonly PodRecord[]): void {
+    const uids = new Set(concerned.map(({ uid }) => uid));
+    for (const uid of this.#told.keys()) if (!uids.has(uid)) this.#told.delete(uid);
+    const { cluster } = this.#options;
+    for (const uid of this.#begun) if (!cluster.holdsAlso(uid)) this.#begun.delete(uid);
+    for (const uid of this.#since.keys()) if (!cluster.pod(uid)) this.#since.delete(uid);
+  }
+}

@@ -1,0 +1,123 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { V1Node, V1Pod } from '@kubernetes/client-node';
+import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
+import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
+import { readAssignment, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { ControlPlane } from './control-plane.js';
+import { assigned, ClusterUnderTest, MERGE } from './scheduler/cluster-under-test.js';
+import { gpu, pod } from './scheduler/objects.js';
+import { startExtender, startScheduler } from './scheduler/scheduling.js';
+
+/** gpu-proxy, device plugin, extender and kube-scheduler; no containers run. */
+let plane: ControlPlane;
+let cluster: ClusterUnderTest;
+let extender: ExtenderService;
+let node: NodeUnderTest;
+let proxy: ProcessUnderTest;
+let uuids: readonly string[];
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+  cluster = new ClusterUnderTest(plane.adminKubeconfig);
+  await cluster.addNode('node-1', [gpu('GPU-a'), gpu('GPU-b')]);
+  node = new NodeUnderTest();
+  await node.kubelet.start();
+  node.startPlugin(['--kubeconfig', plane.adminKubeconfig]);
+  proxy = await node.startProxy({
+    ...{ gpus: 2, kubeconfig: plane.adminKubeconfig, args: ['--movable', 'true'] },
+  });
+  uuids = await until(async () => {
+    const { metadata } = await cluster.api.request<V1Node>({ path: '/api/v1/nodes/node-1' });
+    const inventory = readInventory(metadata?.annotations?.[INVENTORY_ANNOTATION]);
+    return inventory?.movable && inventory.gpus.map(({ uuid }) => uuid);
+  }, 'the device plugin has described the GPUs');
+});
+afterAll(async () => {
+  await node?.remove();
+  cluster?.api.close();
+  await plane?.stop();
+});
+beforeEach(async () => {
+  extender = await startExtender({ kubeconfig: plane.adminKubeconfig });
+  await startScheduler(plane, extender);
+});
+afterEach(async () => {
+  await cluster.removePods();
+  await plane.daemon('kube-scheduler').stop();
+  await extender.end();
+});
+
+async function ask(name: string, moveTo: string): Promise<void> {
+  await cluster.api.request({
+    ...{ method: 'PATCH', path: `/api/v1/namespaces/default/pods/${name}`, contentType: MERGE },
+    body: { metadata: { annotations: { [ANNOTATION.moveTo]: moveTo } } },
+  });
+}
+
+function assignmentOf({ metadata }: V1Pod) {
+  return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
+}
+
+/** The pod, once its move is complete. */
+function moved(name: string, gpu: string): Promise<V1Pod> {
+  return until(async () => {
+    const now = await cluster.get(name);
+    const isThere = assigned(now)['main']?.endsWith(gpu) && !assignmentOf(now)?.former;
+    return isThere && now.metadata?.annotations?.[ANNOTATION.moveTo] === undefined && now;
+  }, `pod ${name} is on ${gpu}`);
+}
+
+function other(gpu: string): string {
+  return uuids.find((uuid) => uuid !== gpu) ?? '';
+}
+
+async function gpuOf(name: string): Promise<string> {
+  return assigned(await cluster.bound(name))['main']?.split(' of ')[1] ?? '';
+}
+
+test('a pod moves, and another pod gets the slots that it leaves', async () => {
+  await cluster.create(pod('moves', { slots: 7 }));
+  const from = await gpuOf('moves');
+  await cluster.create(pod('waits', { slots: 7, annotations: { [ANNOTATION.gpuUuid]: from } }));
+  await ask('moves', other(from));
+  expect(assignmentOf(await moved('moves', other(from)))).toMatchObject({ move: 1 });
+  expect(await gpuOf('waits')).toBe(from);
+  await ask('moves', from);
+  expect(await cluster.eventsOf('moves', 'GpuNotMoved')).toEqual([
+    expect.stringContaining('3 of its slots are free, and the pod has 7'),
+  ]);
+  expect(await gpuOf('moves')).toBe(other(from));
+  await cluster.delete('waits');
+  await moved('moves', from);
+});
+
+test('while a pod moves, no other pod gets the slots of either GPU', async () => {
+  await cluster.create(pod('moves', { slots: 6 }));
+  const from = await gpuOf('moves');
+  // Without gpu-proxy, nobody says that it has arrived.
+  const { metadata } = await cluster.get('moves');
+  await until(() => extender.cluster.pod(metadata?.uid ?? '')?.holding, 'it is known');
+  process.kill(proxy.pid, 'SIGSTOP');
+  try {
+    await ask('moves', other(from));
+    await until(async () => assignmentOf(await cluster.get('moves'))?.former, 'it moves');
+    await cluster.create(pod('beside', { slots: 5 }));
+    await cluster.eventsOf('beside', 'FailedScheduling');
+    // Another extender knows the same from the annotation alone.
+    await plane.daemon('kube-scheduler').stop();
+    await extender.end();
+    extender = await startExtender({ kubeconfig: plane.adminKubeconfig });
+    await startScheduler(plane, extender);
+    await cluster.create(pod('later', { slots: 5 }));
+    await cluster.eventsOf('later', 'FailedScheduling');
+    await ask('moves', from);
+    await until(async () => assignmentOf(await cluster.get('moves'))?.move === 2, 'it returns');
+  } finally {
+    process.kill(proxy.pid, 'SIGCONT');
+  }
+  await moved('moves', from);
+  expect(await gpuOf('beside')).toBe(other(from));
+});
