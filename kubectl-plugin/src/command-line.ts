@@ -19,7 +19,7 @@ type Request =
   | { readonly what: 'pods' | 'nodes' | 'namespaces'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string }
   /** The name of a pod. */
-  | { readonly what: 'suspend' | 'resume'; readonly name: string | undefined }
+  | { readonly what: 'suspend' | 'resume' | 'move'; readonly name: string | undefined }
   /** The name of a node, or of a file. */
   | { readonly what: 'doctor' | 'bundle'; readonly name: string | undefined };
 
@@ -34,6 +34,8 @@ export interface Flags {
   readonly sortBy?: SortField;
   readonly prometheus: string;
   readonly since: string;
+  /** Index or UUID. */
+  readonly gpu?: string;
   /** In milliseconds. */
   readonly timeout: number;
   /** In kubectl's format. */
@@ -62,6 +64,8 @@ memory and time
   kubectl gpu-usage -w -o wide          goes on, and prints a row whenever something changed
   kubectl gpu-usage suspend train-0     the CUDA calls of the pod wait, and its GPU is for others
   kubectl gpu-usage resume train-0      it goes on
+  kubectl gpu-usage move train-0 --gpu 1
+                                        it goes on, on another GPU of its node
   kubectl gpu-usage doctor [NODE]       what is wrong, and the command that repairs it
   kubectl gpu-usage bundle [FILE]       writes an archive for support, without secrets
 `;
@@ -99,7 +103,7 @@ export function makeCommand(version: string): Command {
     )
     .usage(
       '[pods | pod NAME | nodes | node NAME | namespaces | suspend POD | resume POD | ' +
-        'doctor [NODE] | bundle [FILE]] [flags]',
+        'move POD --gpu GPU | doctor [NODE] | bundle [FILE]] [flags]',
     )
     .argument('[words...]')
     .version(`kubectl-gpu_usage ${version}`, '--version', 'print the version')
@@ -139,9 +143,12 @@ function outputOptions(): Option[] {
       '--prometheus <service>',
       'namespaces: the Prometheus to read, as NAMESPACE/SERVICE:PORT',
     ).default('monitoring/prometheus-operated:9090'),
+    new Option('--gpu <index|uuid>', 'move: another GPU of the node, of the same model').argParser(
+      gpuName,
+    ),
     new Option(
       '--timeout <time>',
-      'suspend, resume: time for the node to follow, such as 30s, 2m; 0: do not wait',
+      'suspend, resume, move: time for the node to follow, such as 30s, 2m; 0: do not wait',
     )
       .default(30_000, '30s')
       .argParser(milliseconds),
@@ -198,7 +205,8 @@ function readRequest(words: readonly string[]): Request {
   if (what === 'bundle') return { what, name };
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
-  if (what === 'doctor' || what === 'suspend' || what === 'resume') return { what, name };
+  if (what === 'doctor') return { what, name };
+  if (what === 'suspend' || what === 'resume' || what === 'move') return { what, name };
   if (NAMESPACES.includes(what)) {
     if (name === undefined) return { what: 'namespaces', name };
     throw new PluginError('USAGE', {
@@ -209,8 +217,8 @@ function readRequest(words: readonly string[]): Request {
   if (kind === undefined)
     throw new PluginError('USAGE', {
       reason:
-        `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, suspend, resume, doctor ` +
-        `or bundle (did you mean \`pod ${what}\`?)`,
+        `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, suspend, resume, move, ` +
+        `doctor or bundle (did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }
@@ -224,6 +232,11 @@ const KINDS: Readonly<Record<string, 'pod' | 'node'>> = {
   nodes: 'node',
   no: 'node',
 };
+
+function gpuName(text: string): string {
+  if (/^(\d{1,4}|[A-Za-z]+-[A-Za-z0-9-]{1,64})$/.test(text)) return text;
+  throw new InvalidArgumentError('It must be the index or the UUID of a GPU.');
+}
 
 function milliseconds(text: string): number {
   const [, count, unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? [];

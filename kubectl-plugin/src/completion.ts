@@ -93,6 +93,7 @@ const COMMANDS: readonly string[] = [
   'namespaces',
   'suspend',
   'resume',
+  'move',
   'doctor',
   'bundle',
 ];

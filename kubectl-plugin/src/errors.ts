@@ -31,6 +31,16 @@ const TABLE = {
     'Pod {name} of namespace {namespace} is suspended by an administrator of node {node}, who ' +
     'can resume it with `gpu-proxy resume`. Nothing has changed.',
   SUSPENSION_FAILED: 'Pod {name} of namespace {namespace} is not {changed}: {reason} {rest}',
+  MOVE_UNPLACED:
+    'Pod {name} of namespace {namespace} is on no node yet, so it does not move. ' +
+    'The annotation nvidia-virtual/gpu-uuid of a new pod chooses its GPU.',
+  MOVE_INDEX:
+    'You may not see the GPUs of node {node}, so GPU {gpu} is unknown: give its UUID by --gpu. ' +
+    'An administrator sees it by `kubectl gpu-usage node {node} -o yaml`.',
+  NO_SUCH_GPU: 'Node {node} has no GPU {gpu}. Its GPUs: {gpus}.',
+  MOVE_FORBIDDEN: 'Permission denied: {reason}. Who may get and patch a pod may move it.',
+  MOVE_FAILED:
+    'Pod {name} of namespace {namespace} is not on GPU {gpu} of node {node}: {reason} {rest}',
   NO_SUCH_NODE:
     'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
   PROMETHEUS_AWAY:

@@ -4,6 +4,8 @@ import { readNamespaceUsage } from './charge-back.js';
 import type { CommandLine } from './command-line.js';
 import { PluginError } from './errors.js';
 import { Kubectl } from './kubectl.js';
+import { Move } from './move.js';
+import { PodObject } from './pod-object.js';
 import { type Shown, shownNodes, shownPods } from './shown.js';
 import { runSupport } from './support.js';
 import { Suspension } from './suspension.js';
@@ -43,8 +45,8 @@ export class GpuUsage {
       throw new PluginError('USAGE', {
         reason: 'A pod or node name cannot be combined with --all-namespaces',
       });
-    if (request.what === 'suspend' || request.what === 'resume')
-      await this.#changeSuspension(request.what, request.name);
+    if (request.what === 'suspend' || request.what === 'resume' || request.what === 'move')
+      await this.#changePod(request.what, request.name);
     else if (request.what === 'namespaces') await this.#showNamespaces();
     else if (flags.watch) await this.#watch();
     else if (request.name !== undefined) await this.#showOne(request.what, request.name);
@@ -52,16 +54,20 @@ export class GpuUsage {
     else await this.#showList(shownPods(this.#line, await this.#namespace()));
   }
 
-  async #changeSuspension(what: 'suspend' | 'resume', name: string | undefined): Promise<void> {
+  async #changePod(what: 'suspend' | 'resume' | 'move', name: string | undefined): Promise<void> {
+    const { timeout: timeoutMs, requestTimeout, gpu } = this.#line.flags;
     if (name === undefined)
       throw new PluginError('USAGE', { reason: `"${what}" requires the name of a pod` });
-    const { timeout: timeoutMs, requestTimeout } = this.#line.flags;
-    const namespace = (await this.#namespace()) ?? '';
-    const suspension = new Suspension({
-      ...{ kubectl: this.#kubectl, client: this.#client, namespace, name },
-      ...{ timeoutMs, requestTimeout },
-    });
-    this.#print(`${await suspension[what]()}\n`);
+    if (what === 'move' && gpu === undefined)
+      throw new PluginError('USAGE', { reason: '"move" requires --gpu' });
+    const [kubectl, client, namespace] = [this.#kubectl, this.#client, await this.#namespace()];
+    const named = { namespace: namespace ?? '', name };
+    const pod = new PodObject({ kubectl, requestTimeout, ...named });
+    const sentence =
+      what === 'move'
+        ? await new Move({ pod, client, timeoutMs, ...named, gpu: gpu ?? '' }).run()
+        : await new Suspension({ pod, client, timeoutMs, ...named })[what]();
+    this.#print(`${sentence}\n`);
   }
 
   /** Undefined: all namespaces. */

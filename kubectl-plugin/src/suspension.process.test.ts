@@ -1,3 +1,4 @@
+import { PodObject } from './pod-object.js';
 import { Suspension } from './suspension.js';
 import { type Answer, FakeKubectl } from './testing/fake-kubectl.js';
 import { UsageClient } from './usage-client.js';
@@ -12,10 +13,9 @@ afterEach(() => kubectl.remove());
 function suspension(timeoutMs: number, ...answers: readonly Answer[]): Suspension {
   kubectl = new FakeKubectl(...answers);
   const client = new UsageClient(kubectl.client(), '5s', []);
-  return new Suspension({
-    ...{ kubectl: kubectl.client(), client, namespace: 'a', name: 'train' },
-    ...{ timeoutMs, requestTimeout: '5s', pauseMs: 1 },
-  });
+  const named = { namespace: 'a', name: 'train' };
+  const object = new PodObject({ kubectl: kubectl.client(), requestTimeout: '5s', ...named });
+  return new Suspension({ ...{ pod: object, client, timeoutMs, pauseMs: 1 }, ...named });
 }
 
 /** The answer of the usage API. */

@@ -2,18 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { KubectlError, PluginError } from './errors.js';
-import type { Kubectl } from './kubectl.js';
+import type { PodObject } from './pod-object.js';
 import type { UsageClient } from './usage-client.js';
 
 interface SuspensionOptions {
-  readonly kubectl: Kubectl;
+  readonly pod: Pick<PodObject, 'read' | 'annotate'>;
   readonly client: Pick<UsageClient, 'pod'>;
   readonly namespace: string;
   readonly name: string;
   /** Time for the node to follow, in milliseconds. 0: it is not waited for. */
   readonly timeoutMs: number;
-  /** Of each request, in the format of --request-timeout. */
-  readonly requestTimeout: string;
   readonly pauseMs?: number;
 }
 
@@ -106,19 +104,12 @@ export class Suspension {
   }
 
   async #annotation(): Promise<string | undefined> {
-    const { kubectl, namespace, name, requestTimeout } = this.#options;
-    const [space, pod] = [encodeURIComponent(namespace), encodeURIComponent(name)];
-    const path = `/api/v1/namespaces/${space}/pods/${pod}`;
-    const text = await kubectl.get(path, requestTimeout).catch(explainForbidden);
-    const { metadata } = JSON.parse(text) as { metadata: { annotations?: Record<string, string> } };
-    return metadata.annotations?.[ANNOTATION.suspended];
+    const { metadata } = await this.#options.pod.read().catch(explainForbidden);
+    return metadata?.annotations?.[ANNOTATION.suspended];
   }
 
-  /** The UID protects a later pod of the same name. */
   async #write(uid: string, value: string | undefined): Promise<void> {
-    const { kubectl, namespace, name, requestTimeout } = this.#options;
-    const patch = { metadata: { uid, annotations: { [ANNOTATION.suspended]: value ?? null } } };
-    await kubectl.patchPod(namespace, name, patch, requestTimeout).catch(explainForbidden);
+    await this.#options.pod.annotate(uid, ANNOTATION.suspended, value).catch(explainForbidden);
   }
 }
 

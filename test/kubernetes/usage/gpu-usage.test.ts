@@ -445,7 +445,8 @@ describe('kubectl gpu-usage', () => {
     expect(await propose('suspend', 't')).toEqual(['train', ':4']);
     expect(await propose('--context', '')).toEqual(['test', ':4']);
     expect(await propose('')).toEqual([
-      ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'suspend', 'resume', 'doctor', 'bundle'],
+      ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'suspend', 'resume', 'move'],
+      ...['doctor', 'bundle'],
       ':4',
     ]);
     expect(await propose('--sort')).toEqual(['--sort-by', ':4']);

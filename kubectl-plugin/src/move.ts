@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { V1Pod } from '@kubernetes/client-node';
+import { type Assignment, onlyGpu, readAssignment } from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { KubectlError, PluginError } from './errors.js';
+import type { PodObject } from './pod-object.js';
+import type { UsageClient } from './usage-client.js';
+
+interface MoveOptions {
+  readonly pod: Pick<PodObject, 'read' | 'annotate' | 'latestEvent'>;
+  readonly client: Pick<UsageClient, 'pod' | 'node'>;
+  readonly namespace: string;
+  readonly name: string;
+  /** Index or UUID. */
+  readonly gpu: string;
+  /** Time for the move, in milliseconds. 0: it is not waited for. */
+  readonly timeoutMs: number;
+  readonly pauseMs?: number;
+}
+
+const PAUSE_MS = 500;
+
+/** Moves a pod to another GPU of its node by its annotation, and waits until it is there. */
+export class Move {
+  readonly #options: MoveOptions;
+
+  constructor(options: MoveOptions) {
+    this.#options = options;
+  }
+
+  /** @returns a sentence. @throws PluginError, KubectlError; then the pod stays, or goes back */
+  async run(): Promise<string> {
+    const { client, namespace, name, gpu, timeoutMs } = this.#options;
+    const { podUid, node } = await client.pod(namespace, name);
+    if (node === undefined) throw new PluginError('MOVE_UNPLACED', { namespace, name });
+    const uuid = /^\d+$/.test(gpu) ? await this.#uuidOf(gpu, node) : gpu;
+    const before = (await this.#read()).metadata?.annotations?.[ANNOTATION.moveTo];
+    await this.#write(podUid, uuid);
+    if (timeoutMs === 0) return `The scheduler is told to move ${name} to GPU ${gpu} of ${node}.`;
+    try {
+      await this.#wait(podUid, uuid);
+      return `${name} is on GPU ${gpu} of node ${node} now, and its programs go on there.`;
+    } catch (error) {
+      const reason = (error as Error).message;
+      const rest = await this.#undo(podUid, before);
+      throw new PluginError('MOVE_FAILED', { namespace, name, gpu, node, reason, rest });
+    }
+  }
+
+  async #uuidOf(index: string, node: string): Promise<string> {
+    const { gpus } = await this.#options.client.node(node).catch((error: unknown) => {
+      if (error instanceof PluginError && error.code === 'FORBIDDEN')
+        throw new PluginError('MOVE_INDEX', { node, gpu: index });
+      throw error;
+    });
+    const found = gpus.find((one) => one.index === Number(index));
+    if (found) return found.uuid;
+    const known = gpus.map((one) => `${one.index} (${one.uuid})`).join(', ') || 'none';
+    throw new PluginError('NO_SUCH_GPU', { node, gpu: index, gpus: known });
+  }
+
+  /** @throws Error with the reason, if the pod is not there in time */
+  async #wait(uid: string, uuid: string): Promise<void> {
+    const { timeoutMs, pauseMs = PAUSE_MS } = this.#options;
+    const end = performance.now() + timeoutMs;
+    for (;;) {
+      const pod = await this.#read();
+      if (pod.metadata?.uid !== uid) throw new Error('it was deleted.');
+      if (isOn(pod, uuid)) return;
+      if (performance.now() + pauseMs > end) throw new Error(await this.#reason(uid));
+      await sleep(pauseMs);
+    }
+  }
+
+  async #reason(uid: string): Promise<string> {
+    const message = await this.#options.pod.latestEvent(uid, 'GpuNotMoved');
+    return message ?? 'it has not arrived in time.';
+  }
+
+  /**
+   * The scheduler begins nothing by an annotation that has changed meanwhile.
+   * @returns what becomes of the pod, as a sentence
+   */
+  async #undo(uid: string, before: string | undefined): Promise<string> {
+    try {
+      await this.#write(uid, before);
+      const { former } = assignmentOf(await this.#read()) ?? {};
+      if (former === undefined) return 'Its annotation was changed back.';
+      await this.#write(uid, former);
+      return `It goes back to GPU ${former}.`;
+    } catch (error) {
+      return `Its annotation could not be changed back: ${(error as Error).message}`;
+    }
+  }
+
+  #read(): Promise<Pick<V1Pod, 'metadata'>> {
+    return this.#options.pod.read().catch(explainForbidden);
+  }
+
+  #write(uid: string, value: string | undefined): Promise<void> {
+    return this.#options.pod.annotate(uid, ANNOTATION.moveTo, value).catch(explainForbidden);
+  }
+}
+
+/** The scheduler removes the annotation when all programs are there. */
+function isOn(pod: Pick<V1Pod, 'metadata'>, uuid: string): boolean {
+  const assignment = assignmentOf(pod);
+  return (
+    pod.metadata?.annotations?.[ANNOTATION.moveTo] === undefined &&
+    assignment !== undefined &&
+    assignment.former === undefined &&
+    onlyGpu(assignment)?.toLowerCase() === uuid.toLowerCase()
+  );
+}
+
+function assignmentOf({ metadata }: Pick<V1Pod, 'metadata'>): Assignment | undefined {
+  try {
+    return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
+  } catch {
+    return undefined;
+  }
+}
+
+function explainForbidden(error: unknown): never {
+  if (!(error instanceof KubectlError) || error.reason !== 'Forbidden') throw error;
+  throw new PluginError('MOVE_FORBIDDEN', { reason: error.answer.replace(/\.$/, '') });
+}
