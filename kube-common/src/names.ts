@@ -28,6 +28,12 @@ export const ANNOTATION = {
 /** Annotation of a node with its GPUs, written by its device plugin. */
 export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 
+/**
+ * Annotation of a node: UUIDs of GPUs that get no new pods, and that pods leave, separated by
+ * commas. An administrator writes it.
+ */
+export const DRAINED_ANNOTATION = 'nvidia-virtual/drained-gpus';
+
 /** Condition of a node, written by its device plugin: True while a GPU cannot be used. */
 export const GPU_LOST_CONDITION = 'NvidiaVirtualGpuLost';
 

@@ -34,6 +34,7 @@ const TABLE = {
     'Nodes where {slots} slots allow {given}% of the time of a GPU, and container {container} ' +
     'asks for {cores}%: ask for {needed} slots, or for less time',
   GPU_UNHEALTHY: 'Nodes whose fitting GPUs are unhealthy ({unhealthy} of {gpus})',
+  GPU_DRAINED: 'Nodes whose fitting GPUs are drained or unhealthy ({unhealthy} of {gpus})',
   GPU_FULL:
     'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: ' +
     '{most} of {of})',
@@ -71,6 +72,9 @@ const TABLE = {
   POD_STAYS:
     'Pod {pod} does not move to GPU {gpu}: {reason}. ' +
     'The scheduler tries again as long as the pod has the annotation nvidia-virtual/move-to.',
+  DRAINED_STAYS:
+    'Pod {pod} stays on GPU {gpu}, which is drained: {reason}. ' +
+    'The scheduler tries again as long as the GPU is drained.',
   MOVE_OVERDUE:
     'Pod {pod} has not moved to GPU {gpu} in time, and goes back: while it moves, it holds slots ' +
     'of both GPUs. Its other events say what kept it. Try again by `kubectl gpu-usage move`.',

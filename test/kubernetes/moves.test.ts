@@ -3,7 +3,11 @@ import type { V1Node, V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
 import { readAssignment, readInventory } from '@nvidia-virtual/kube-common/assignment';
-import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import {
+  ANNOTATION,
+  DRAINED_ANNOTATION,
+  INVENTORY_ANNOTATION,
+} from '@nvidia-virtual/kube-common/names';
 import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { ControlPlane } from './control-plane.js';
@@ -120,4 +124,19 @@ test('while a pod moves, no other pod gets the slots of either GPU', async () =>
   }
   await moved('moves', from);
   expect(await gpuOf('beside')).toBe(other(from));
+});
+
+test('pods leave a drained GPU, and it gets no others', async () => {
+  await cluster.create(pod('leaves', { slots: 4 }));
+  const from = await gpuOf('leaves');
+  await cluster.annotateNode('node-1', { [DRAINED_ANNOTATION]: from });
+  try {
+    await moved('leaves', other(from));
+    await cluster.create(pod('waits', { slots: 7 }));
+    const events = await cluster.eventsOf('waits', 'FailedScheduling');
+    expect(events[0]).toContain('Nodes without 7 free slots');
+  } finally {
+    await cluster.annotateNode('node-1', { [DRAINED_ANNOTATION]: null });
+  }
+  expect(await gpuOf('waits')).toBe(from);
 });

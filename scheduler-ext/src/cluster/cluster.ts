@@ -69,9 +69,10 @@ export class Cluster {
     return this.#pods.values();
   }
 
-  putNode(name: string, inventory: string | undefined): void {
+  /** @param drained the annotation of its drained GPUs */
+  putNode(name: string, inventory: string | undefined, drained?: string): void {
     const node = this.#made(name);
-    if (node.setInventory(inventory)) this.#gained(node, false);
+    if (node.setInventory(inventory, drained)) this.#gained(node, false);
   }
 
   removeNode(name: string): void {
@@ -104,11 +105,15 @@ export class Cluster {
   }
 
   replaceNodes(
-    nodes: readonly { readonly name: string; readonly inventory: string | undefined }[],
+    nodes: readonly {
+      readonly name: string;
+      readonly inventory: string | undefined;
+      readonly drained?: string | undefined;
+    }[],
   ): void {
     const present = new Set(nodes.map(({ name }) => name));
     for (const name of this.#nodes.keys()) if (!present.has(name)) this.removeNode(name);
-    for (const { name, inventory } of nodes) this.putNode(name, inventory);
+    for (const { name, inventory, drained } of nodes) this.putNode(name, inventory, drained);
   }
 
   isReserved(uid: string): boolean {

@@ -1,4 +1,5 @@
 import { type Inventory, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Demand } from '../placement/demand.js';
 import { type Gpu, gpuFrom } from './gpu.js';
@@ -20,35 +21,44 @@ export class NodeGpus {
   gpus: readonly Gpu[] = NO_GPUS;
   /** True if the inventory is malformed. */
   broken = false;
+  /** Whether one of its GPUs is drained. */
+  drains = false;
   /** Whether pods can move between its GPUs. */
   movable = false;
   /** By UID of a pod: the move by which its programs have left its former GPU. */
   arrivals: ReadonlyMap<string, number> = new Map();
-  /** Equal for nodes with the same models and health of GPUs. */
+  /** Equal for nodes with the same models and states of GPUs. */
   signature = '';
   readonly holders = new Map<string, Holder>();
   /** Preemptors that get slots here when their victims are gone. */
   readonly promised = new Map<string, Holder>();
   #inventory: string | undefined;
+  #drained: string | undefined;
   #state: string | undefined;
 
   constructor(readonly name: string) {}
 
   /**
    * @param text the annotation of the node
-   * @returns whether it changed
+   * @param drained that of its drained GPUs
+   * @returns whether one of them changed
    */
-  setInventory(text: string | undefined): boolean {
+  setInventory(text: string | undefined, drained?: string): boolean {
     // Nodes are updated often, but their GPUs rarely change.
-    if (text === this.#inventory) return false;
+    if (text === this.#inventory && drained === this.#drained) return false;
     this.#inventory = text;
+    this.#drained = drained;
     const listed = readListed(text);
+    const drainedUuids = drainedGpus(drained);
     this.broken = listed === undefined;
-    this.gpus = (listed?.gpus ?? []).map(gpuFrom);
+    this.gpus = (listed?.gpus ?? []).map((gpu) => gpuFrom(gpu, drainedUuids));
+    this.drains = this.gpus.some((gpu) => gpu.drained);
     this.movable = listed?.movable === true;
     this.arrivals = new Map((listed?.arrivals ?? []).map(({ pod, move }) => [pod, move]));
     this.signature = this.gpus
-      .map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`)
+      .map(({ model, healthy, drained: leaves }) => {
+        return `${model.id}${healthy ? '' : '!'}${leaves ? '-' : ''}`;
+      })
       .join(' ');
     this.#state = undefined;
     for (const holder of this.holders.values()) this.#count(holder, 1);

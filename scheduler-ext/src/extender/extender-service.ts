@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { DRAINED_ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import { Connections } from '@nvidia-virtual/service/connections';
 import { HttpService } from '@nvidia-virtual/service/http';
@@ -27,6 +27,8 @@ import { Retry } from './retry.js';
 interface SeenNode {
   readonly name: string;
   readonly inventory: string | undefined;
+  /** UUIDs of its drained GPUs. */
+  readonly drained: string | undefined;
 }
 
 /** Everything that `extender` runs. */
@@ -153,13 +155,15 @@ function routesOf(extender: Extender): Record<string, Route> {
 }
 
 function seeNode({ metadata }: V1Node): SeenNode {
-  return { name: metadata?.name ?? '', inventory: metadata?.annotations?.[INVENTORY_ANNOTATION] };
+  const { name = '', annotations = {} } = metadata ?? {};
+  const [inventory, drained] = [annotations[INVENTORY_ANNOTATION], annotations[DRAINED_ANNOTATION]];
+  return { name, inventory, drained };
 }
 
 function reflectNodes(cluster: Cluster) {
   return {
     replace: (nodes: readonly SeenNode[]) => cluster.replaceNodes(nodes),
-    put: ({ name, inventory }: SeenNode) => cluster.putNode(name, inventory),
+    put: ({ name, inventory, drained }: SeenNode) => cluster.putNode(name, inventory, drained),
     remove: ({ name }: SeenNode) => cluster.removeNode(name),
   };
 }

@@ -12,10 +12,10 @@ const TO_B: Assignment = {
   ...{ former: 'GPU-a', move: 1 },
 };
 
-function nodeOf(more: Partial<Inventory> = {}): NodeGpus {
+function nodeOf(more: Partial<Inventory> = {}, drained?: string): NodeGpus {
   const node = new NodeGpus('node');
   const gpus = [gpuOf('GPU-a'), gpuOf('GPU-b'), gpuOf('GPU-c', { name: 'NVIDIA H100' })];
-  node.setInventory(JSON.stringify({ version: 1, gpus, movable: true, ...more }));
+  node.setInventory(JSON.stringify({ version: 1, gpus, movable: true, ...more }), drained);
   return node;
 }
 
@@ -162,3 +162,54 @@ test.each<Partial<PodRecord>>([{ ended: true }, { leavesAt: 1 }])(
     expect(step(podOn(ON_A, { moveTo: 'GPU-b', ...more }))).toBeUndefined();
   },
 );
+
+describe('a drained GPU', () => {
+  const gpus = ['GPU-a', 'GPU-b', 'GPU-d', 'GPU-e'].map((uuid) => gpuOf(uuid));
+  const drained = (more: Partial<Inventory> = {}) => nodeOf({ gpus, ...more }, 'gpu-A, GPU-e');
+
+  test('its pods go to the fullest other GPU with room', () => {
+    const node = drained();
+    node.hold({ uid: 'q', priority: 0, holding: new Map([['GPU-d', 3]]), demand: undefined });
+    expect(step(podOn(ON_A), node)).toMatchObject({ second: new Map([['GPU-d', 4]]) });
+    expect(step(podOn(TO_B), node)).toBeUndefined();
+  });
+
+  test('a pod goes on to the GPU that it has reserved', () => {
+    const node = drained();
+    node.hold({ uid: 'q', priority: 0, holding: new Map([['GPU-d', 3]]), demand: undefined });
+    const pod = podOn(ON_A);
+    node.hold({ ...pod, holding: new Map([...(pod.holding ?? []), ['GPU-b', 4]]) });
+    expect(nextStep(pod, node)).toMatchObject({ second: new Map([['GPU-b', 4]]) });
+  });
+
+  test('a pod neither moves nor goes back to it', () => {
+    expect(
+      step(podOn({ ...ON_A, containers: TO_B.containers }, { moveTo: 'GPU-a' }), drained()),
+    ).toBe('that GPU is drained');
+    expect(step(podOn(TO_B, { moveTo: 'GPU-a' }), drained())).toBeUndefined();
+  });
+
+  test('a pod with several GPUs stays, and is told so', () => {
+    const pod = podOn(SEVERAL);
+    const node = drained();
+    node.hold(pod);
+    expect(nextStep(pod, node)).toEqual({
+      ...{ gpu: 'GPU-a', refusal: 'it has several GPUs', drained: true },
+    });
+    expect(step(podOn(SEVERAL), nodeOf())).toBeUndefined();
+  });
+
+  test('a pod that nothing else can take stays, with the reason for each GPU', () => {
+    const node = drained();
+    node.hold({ uid: 'q', priority: 0, holding: new Map([['GPU-d', 7]]), demand: undefined });
+    node.hold({ uid: 'r', priority: 0, holding: new Map([['GPU-b', 8]]), demand: undefined });
+    expect(step(podOn(ON_A), node)).toBe(
+      'GPU GPU-b: 2 of its slots are free, and the pod has 4; ' +
+        'GPU GPU-d: 3 of its slots are free, and the pod has 4; GPU GPU-e: that GPU is drained',
+    );
+    expect(step(podOn(ON_A), drained({ movable: false }))).toMatch(/^programs of node node cannot/);
+    expect(step(podOn(ON_A), drained({ gpus: [gpuOf('GPU-a')] }))).toBe(
+      'node node has no other GPU',
+    );
+  });
+});

@@ -17,9 +17,10 @@ export type MoveStep =
       readonly overdue?: string;
     }
   | {
-      /** UUID that the pod asks for. */
+      /** UUID that the pod asks for; or of its GPU, if that is drained. */
       readonly gpu: string;
       readonly refusal: string;
+      readonly drained?: boolean;
     };
 
 /** A bound pod, its assignment, and its node. */
@@ -32,9 +33,10 @@ interface Moving {
 }
 
 /**
- * A pod moves in two steps: its assignment names the new GPU and the former one, and the pod holds
- * slots of both. When the node reports that all its programs are on the new GPU, the former one is
- * dropped. A user who asks for the former GPU meanwhile exchanges the two.
+ * A pod moves if it asks for it, or if its GPU is drained. It does so in two steps: its assignment
+ * names the new GPU and the former one, and the pod holds slots of both. When the node reports that
+ * all its programs are on the new GPU, the former one is dropped. A user who asks for the former
+ * GPU meanwhile exchanges the two.
  * @param isOverdue it has not arrived in time, so it goes back
  * @returns undefined: there is nothing to do now
  */
@@ -48,11 +50,13 @@ export function nextStep(
   const present = assignment && onlyGpu(assignment);
   if (assignment === undefined || present === undefined) {
     const refusal = assignment ? 'it has several GPUs' : 'our scheduler has not placed it';
-    return moveTo === undefined ? undefined : { gpu: moveTo, refusal };
+    if (moveTo !== undefined) return { gpu: moveTo, refusal };
+    const drained = node.gpus.find((gpu) => gpu.drained && pod.holding?.has(gpu.uuid));
+    return drained && { gpu: drained.uuid, refusal, drained: true };
   }
   const moving = { pod, assignment, node, present };
   if (assignment.former !== undefined) return whileMoving(moving, assignment.former, isOverdue);
-  if (moveTo === undefined) return undefined;
+  if (moveTo === undefined) return isDrained(node, present) ? leaveDrained(moving) : undefined;
   if (isSame(moveTo, present)) return { annotations: { [ANNOTATION.moveTo]: null } };
   return begin(moving, moveTo);
 }
@@ -71,7 +75,35 @@ function whileMoving(
   }
   const back = assignedTo(assignment, former, present);
   if (isOverdue) return { ...written(back, { [ANNOTATION.moveTo]: null }), overdue: present };
-  return moveTo !== undefined && isSame(moveTo, former) ? written(back) : undefined;
+  const goesBack = moveTo !== undefined && isSame(moveTo, former) && !isDrained(node, former);
+  return goesBack ? written(back) : undefined;
+}
+
+/** To the fullest of the other GPUs that has room, so that large free blocks stay in one piece. */
+function leaveDrained(moving: Moving): MoveStep {
+  const { pod, node, present } = moving;
+  const free = freeFor(pod, node);
+  const held = node.holders.get(pod.uid)?.holding;
+  // An earlier attempt whose outcome is unknown goes on to the GPU that is reserved.
+  const rank = ({ uuid }: Gpu, index: number) => (held?.has(uuid) ? -1 : (free[index] ?? 0));
+  const steps = node.gpus
+    .map((gpu, index) => ({ gpu, rank: rank(gpu, index) }))
+    .filter(({ gpu }) => !isSame(gpu.uuid, present))
+    .sort((one, other) => one.rank - other.rank)
+    .map(({ gpu }) => begin(moving, gpu.uuid));
+  const refusals = steps.flatMap((step) => ('refusal' in step ? step : []));
+  const next = steps.find((step) => !('refusal' in step));
+  if (next) return next;
+  const reasons = new Set(refusals.map(({ refusal }) => refusal));
+  const refusal =
+    reasons.size > 1
+      ? refusals.map((each) => `GPU ${each.gpu}: ${each.refusal}`).join('; ')
+      : ([...reasons][0] ?? `node ${node.name} has no other GPU`);
+  return { gpu: present, refusal, drained: true };
+}
+
+function isDrained({ gpus }: NodeGpus, uuid: string): boolean {
+  return gpus.some((gpu) => gpu.drained && isSame(gpu.uuid, uuid));
 }
 
 function begin({ pod, assignment, node, present }: Moving, moveTo: string): MoveStep {
@@ -114,6 +146,7 @@ function whyStays(
     return 'programs cannot move to or from an oversubscribed GPU';
   if (from.model !== to.model)
     return `that GPU is another model: ${to.model.name}, not ${from.model.name}`;
+  if (to.drained) return 'that GPU is drained';
   return to.healthy ? undefined : 'that GPU is unhealthy';
 }
 

@@ -19,6 +19,8 @@ interface MovesOptions {
   readonly deadlineMs?: number;
 }
 
+type Refusal = Extract<MoveStep, { readonly refusal: string }>;
+
 const LOOK_MS = 1000;
 /** A pod that moves holds slots of two GPUs, and its work may never end. */
 const DEADLINE_MS = 10 * 60_000;
@@ -27,8 +29,8 @@ const WRITE_TIMEOUT_MS = 3000;
 const CONFLICT = 409;
 
 /**
- * Assigns another GPU of their node to pods that ask for it by their annotation. Reserves its slots
- * before it writes. Everything that outlives this process is in the pod's assignment.
+ * Assigns another GPU of their node to pods that ask for it, or whose GPU is drained. Reserves its
+ * slots before it writes. Everything that outlives this process is in the pod's assignment.
  */
 export class Moves {
   readonly #options: MovesOptions;
@@ -68,10 +70,11 @@ export class Moves {
   }
 
   #stepOf(pod: PodRecord): MoveStep | undefined {
-    if (pod.node === undefined) return undefined;
-    // Without a request, the common case.
-    if (pod.moveTo === undefined && pod.assignment?.former === undefined) return undefined;
-    return nextStep(pod, this.#options.cluster.node(pod.node), this.#isOverdue(pod));
+    const node = pod.node === undefined ? undefined : this.#options.cluster.node(pod.node);
+    const { moveTo, assignment } = pod;
+    // Most pods stay, and there are thousands.
+    if (moveTo === undefined && assignment?.former === undefined && !node?.drains) return undefined;
+    return nextStep(pod, node, this.#isOverdue(pod));
   }
 
   #isOverdue({ uid, assignment }: PodRecord): boolean {
@@ -89,7 +92,7 @@ export class Moves {
     const pod = cluster.pod(uid);
     const step = pod && this.#stepOf(pod);
     if (!step) return;
-    if ('refusal' in step) return this.#refuse(pod, step.gpu, step.refusal);
+    if ('refusal' in step) return this.#refuse(pod, step);
     if (step.second) {
       this.#begun.add(uid);
       cluster.holdAlso(pod, step.second);
@@ -127,15 +130,15 @@ export class Moves {
     this.#options.cluster.letGo(uid);
   }
 
-  async #refuse(pod: PodRecord, gpu: string, reason: string): Promise<void> {
+  async #refuse(pod: PodRecord, { gpu, refusal: reason, drained }: Refusal): Promise<void> {
     if (this.#told.get(pod.uid) === `${gpu} ${reason}`) return;
     this.#told.set(pod.uid, `${gpu} ${reason}`);
-    await this.#warn(pod, 'POD_STAYS', { gpu, reason });
+    await this.#warn(pod, drained ? 'DRAINED_STAYS' : 'POD_STAYS', { gpu, reason });
   }
 
   async #warn(
     pod: PodRecord,
-    code: 'POD_STAYS' | 'MOVE_OVERDUE',
+    code: 'POD_STAYS' | 'DRAINED_STAYS' | 'MOVE_OVERDUE',
     { gpu, ...more }: { readonly gpu: string; readonly reason?: string },
   ): Promise<void> {
     const { api, logger } = this.#options;

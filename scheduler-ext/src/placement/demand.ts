@@ -68,7 +68,7 @@ export class Demand {
 
   /** Whether the empty GPU could serve the container. */
   suits(index: number, gpu: Gpu): boolean {
-    return gpu.healthy && this.isNamed(gpu) && this.suitsModel(index, gpu.model);
+    return gpu.healthy && !gpu.drained && this.isNamed(gpu) && this.suitsModel(index, gpu.model);
   }
 
   suitsModel(index: number, model: Model): boolean {

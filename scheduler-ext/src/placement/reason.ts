@@ -117,8 +117,10 @@ export class Reasons {
         false,
       );
     const healthy = giving.filter((gpu) => this.#demand.suits(index, gpu));
+    if (healthy.length >= need.gpus) return undefined;
     const figures = { unhealthy: giving.length - healthy.length, gpus: giving.length };
-    return healthy.length < need.gpus ? this.#reason('GPU_UNHEALTHY', figures, false) : undefined;
+    const areDrained = giving.some(({ drained }) => drained);
+    return this.#reason(areDrained ? 'GPU_DRAINED' : 'GPU_UNHEALTHY', figures, false);
   }
 
   #reason(code: ErrorCode, figures: Figures, resolvable: boolean): Reason {
