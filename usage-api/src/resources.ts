@@ -112,6 +112,8 @@ export interface GpuUsage {
   readonly name: string;
   readonly mode: SharingMode;
   readonly healthy: boolean;
+  /** It gets no new pods, and its pods move to others. Undefined: it is not drained. */
+  readonly drained?: true;
   readonly slots: SlotCount;
   readonly memory: { readonly total: number; readonly granted?: number; readonly used?: number };
   readonly time: { readonly granted?: number; readonly used?: number };

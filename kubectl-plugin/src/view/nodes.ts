@@ -9,7 +9,12 @@ export interface GpuRow {
   readonly gpu: GpuUsage | undefined;
 }
 
-const STATES: Readonly<Record<string, Style>> = { Ready: 'good', Unhealthy: 'bad', Silent: 'bad' };
+const STATES: Readonly<Record<string, Style>> = {
+  Ready: 'good',
+  Unhealthy: 'bad',
+  Silent: 'bad',
+  Drained: 'warning',
+};
 
 export const GPU_COLUMNS: readonly Column<GpuRow>[] = [
   { heading: 'NODE', cell: ({ node }) => node.metadata.name },
@@ -62,5 +67,6 @@ export function sortNodes(
 
 function stateOf({ node, gpu }: GpuRow): string {
   if (node.state === 'Silent') return 'Silent';
-  return gpu === undefined || gpu.healthy ? 'Ready' : 'Unhealthy';
+  if (gpu?.healthy === false) return 'Unhealthy';
+  return gpu?.drained ? 'Drained' : 'Ready';
 }

@@ -96,6 +96,7 @@ const GPU = object('One GPU.', {
   name: text('Model name.'),
   mode: text('exclusive or concurrent.'),
   healthy: { type: 'boolean', description: 'Whether its slots can be allocated.' },
+  drained: { type: 'boolean', description: 'Whether its pods leave, and it gets no new ones.' },
   slots: SLOTS,
   memory: GPU_MEMORY,
   time: object('GPU time, in percent.', {

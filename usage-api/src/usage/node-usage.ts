@@ -1,6 +1,11 @@
 import type { V1Node } from '@kubernetes/client-node';
 import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
-import { INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
+import {
+  DRAINED_ANNOTATION,
+  INVENTORY_ANNOTATION,
+  RESOURCE,
+} from '@nvidia-virtual/kube-common/names';
 import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 import { API_VERSION, type GpuUsage, type NodeGpuUsage, type SlotCount } from '../resources.js';
 import type { NodeFigures } from './figures.js';
@@ -14,6 +19,8 @@ export interface GpuNode {
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly creationTimestamp: string | undefined;
   readonly inventory: Inventory | undefined;
+  /** UUIDs of drained GPUs, in lower case. */
+  readonly drained: readonly string[];
   /** Slots that the kubelet can allocate. */
   readonly allocatable: number;
 }
@@ -27,6 +34,7 @@ export function keepNode({ metadata = {}, status }: V1Node): GpuNode | undefined
     labels: metadata.labels,
     creationTimestamp: metadata.creationTimestamp && timestamp(metadata.creationTimestamp),
     inventory: inventoryOf(metadata.annotations),
+    drained: [...drainedGpus(metadata.annotations?.[DRAINED_ANNOTATION])],
     allocatable: readSlots(status?.allocatable?.[RESOURCE]),
   };
 }
@@ -66,14 +74,14 @@ export function nodeUsage(node: GpuNode, { figures, slots, trouble }: NodeContex
   };
 }
 
-type Known = Pick<GpuUsage, 'uuid' | 'name' | 'mode' | 'healthy'> & {
+type Known = Pick<GpuUsage, 'uuid' | 'name' | 'mode' | 'healthy' | 'drained'> & {
   readonly index?: number;
   readonly total: number;
   readonly slots: number;
 };
 
 /** Slots and health come from the device plugin's inventory, the index from the ledger. */
-function gpusOf({ inventory }: GpuNode, figures: NodeFigures | undefined): Known[] {
+function gpusOf({ inventory, drained }: GpuNode, figures: NodeFigures | undefined): Known[] {
   const indices = new Map(figures?.gpus.map(({ uuid, index }) => [uuid, index]));
   const known = (inventory?.gpus ?? []).map(({ uuid, name, mode, healthy, memory, slots }) => {
     const index = indices.get(uuid);
@@ -82,6 +90,7 @@ function gpusOf({ inventory }: GpuNode, figures: NodeFigures | undefined): Known
       name,
       mode,
       healthy,
+      ...(drained.includes(uuid.toLowerCase()) && { drained: true as const }),
       total: memory,
       slots,
       ...(index !== undefined && { index }),
@@ -106,10 +115,11 @@ function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap):
   const sum = (figure: (one: (typeof here)[number]) => number) =>
     here.reduce((result, one) => result + figure(one), 0);
   const rated = here.some(({ rate }) => rate) || here.length === 0;
-  const { uuid, name, mode, healthy, total: memory } = gpu;
+  const { uuid, name, mode, healthy, drained, total: memory } = gpu;
   return {
     ...{ uuid, ...(gpu.index !== undefined && { index: gpu.index }), name, mode, healthy },
-    slots: count(gpu.slots, slots.on(uuid), healthy),
+    ...(drained && { drained }),
+    slots: count(gpu.slots, slots.on(uuid), healthy && !drained),
     memory: {
       total: memory,
       ...(figures && {
@@ -139,7 +149,7 @@ function nodeSlots({ allocatable }: GpuNode, gpus: readonly GpuUsage[], slots: S
   const most =
     gpus.length === 0
       ? allocatable
-      : gpus.reduce((sum, gpu) => sum + (gpu.healthy ? gpu.slots.total : 0), 0);
+      : gpus.reduce((sum, gpu) => sum + (isOpen(gpu) ? gpu.slots.total : 0), 0);
   return {
     total: all,
     used: slots.total,
@@ -147,8 +157,13 @@ function nodeSlots({ allocatable }: GpuNode, gpus: readonly GpuUsage[], slots: S
   };
 }
 
-function count(all: number, used: number, healthy: boolean): SlotCount {
-  return { total: all, used, free: healthy ? Math.max(0, all - used) : 0 };
+/** Whether it gets new pods. */
+function isOpen({ healthy, drained }: GpuUsage): boolean {
+  return healthy && !drained;
+}
+
+function count(all: number, used: number, open: boolean): SlotCount {
+  return { total: all, used, free: open ? Math.max(0, all - used) : 0 };
 }
 
 function messageOf(
