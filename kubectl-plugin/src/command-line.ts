@@ -21,7 +21,7 @@ type Request =
   /** The name of a pod. */
   | { readonly what: 'suspend' | 'resume' | 'move'; readonly name: string | undefined }
   /** The name of a node, or of a file. */
-  | { readonly what: 'doctor' | 'bundle'; readonly name: string | undefined };
+  | { readonly what: 'drain' | 'undrain' | 'doctor' | 'bundle'; readonly name: string | undefined };
 
 export interface Flags {
   readonly namespace?: string;
@@ -66,6 +66,7 @@ memory and time
   kubectl gpu-usage resume train-0      it goes on
   kubectl gpu-usage move train-0 --gpu 1
                                         it goes on, on another GPU of its node
+  kubectl gpu-usage drain gpu-7 --gpu 0 the pods of the GPU move to others, and it gets no new ones
   kubectl gpu-usage doctor [NODE]       what is wrong, and the command that repairs it
   kubectl gpu-usage bundle [FILE]       writes an archive for support, without secrets
 `;
@@ -103,7 +104,8 @@ export function makeCommand(version: string): Command {
     )
     .usage(
       '[pods | pod NAME | nodes | node NAME | namespaces | suspend POD | resume POD | ' +
-        'move POD --gpu GPU | doctor [NODE] | bundle [FILE]] [flags]',
+        'move POD --gpu GPU | ' +
+        'drain NODE --gpu GPU | undrain NODE --gpu GPU | doctor [NODE] | bundle [FILE]] [flags]',
     )
     .argument('[words...]')
     .version(`kubectl-gpu_usage ${version}`, '--version', 'print the version')
@@ -143,12 +145,13 @@ function outputOptions(): Option[] {
       '--prometheus <service>',
       'namespaces: the Prometheus to read, as NAMESPACE/SERVICE:PORT',
     ).default('monitoring/prometheus-operated:9090'),
-    new Option('--gpu <index|uuid>', 'move: another GPU of the node, of the same model').argParser(
-      gpuName,
-    ),
+    new Option(
+      '--gpu <index|uuid>',
+      'move: another GPU of the node; drain, undrain: a GPU of the node',
+    ).argParser(gpuName),
     new Option(
       '--timeout <time>',
-      'suspend, resume, move: time for the node to follow, such as 30s, 2m; 0: do not wait',
+      'suspend, resume, move, drain: time for the node to follow, such as 30s, 2m; 0: do not wait',
     )
       .default(30_000, '30s')
       .argParser(milliseconds),
@@ -205,7 +208,7 @@ function readRequest(words: readonly string[]): Request {
   if (what === 'bundle') return { what, name };
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
-  if (what === 'doctor') return { what, name };
+  if (what === 'doctor' || what === 'drain' || what === 'undrain') return { what, name };
   if (what === 'suspend' || what === 'resume' || what === 'move') return { what, name };
   if (NAMESPACES.includes(what)) {
     if (name === undefined) return { what: 'namespaces', name };
@@ -218,7 +221,7 @@ function readRequest(words: readonly string[]): Request {
     throw new PluginError('USAGE', {
       reason:
         `"${what}" must be pods, pod NAME, nodes, node NAME, namespaces, suspend, resume, move, ` +
-        `doctor or bundle (did you mean \`pod ${what}\`?)`,
+        `drain, undrain, doctor or bundle (did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }

@@ -94,9 +94,13 @@ const COMMANDS: readonly string[] = [
   'suspend',
   'resume',
   'move',
+  'drain',
+  'undrain',
   'doctor',
   'bundle',
 ];
+
+const NODE_COMMANDS: readonly string[] = ['nodes', 'drain', 'undrain', 'doctor'];
 
 async function names(
   { request, flags: given }: CommandLine,
@@ -108,9 +112,8 @@ async function names(
   if (request.what === 'namespaces' || request.what === 'bundle') return [];
   if (word === undefined) return [...COMMANDS];
   const client = new UsageClient(kubectl, TIMEOUT);
-  const { items } =
-    request.what === 'nodes' || request.what === 'doctor'
-      ? await client.nodes({})
-      : await client.pods({ namespace: given.namespace ?? (await kubectl.namespace()) });
+  const { items } = NODE_COMMANDS.includes(request.what)
+    ? await client.nodes({})
+    : await client.pods({ namespace: given.namespace ?? (await kubectl.namespace()) });
   return items.map(({ metadata }) => metadata.name);
 }

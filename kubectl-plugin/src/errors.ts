@@ -41,6 +41,10 @@ const TABLE = {
   MOVE_FORBIDDEN: 'Permission denied: {reason}. Who may get and patch a pod may move it.',
   MOVE_FAILED:
     'Pod {name} of namespace {namespace} is not on GPU {gpu} of node {node}: {reason} {rest}',
+  DRAIN_FORBIDDEN: 'Permission denied: {reason}. Who may get and patch a node may drain its GPUs.',
+  DRAIN_INCOMPLETE:
+    'Pods that stay on GPU {gpu} of node {node}: {stay}. It gets no others, and the scheduler ' +
+    'tries again as long as it is drained. Delete them, or undrain the GPU.',
   NO_SUCH_NODE:
     'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
   PROMETHEUS_AWAY:

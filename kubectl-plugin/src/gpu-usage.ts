@@ -2,6 +2,7 @@ import { printable } from '@nvidia-virtual/service/printable';
 import type { NodeGpuUsage, PodGpuUsage, UsageObject } from '@nvidia-virtual/usage-api/resources';
 import { readNamespaceUsage } from './charge-back.js';
 import type { CommandLine } from './command-line.js';
+import { Drain } from './drain.js';
 import { PluginError } from './errors.js';
 import { Kubectl } from './kubectl.js';
 import { Move } from './move.js';
@@ -47,6 +48,8 @@ export class GpuUsage {
       });
     if (request.what === 'suspend' || request.what === 'resume' || request.what === 'move')
       await this.#changePod(request.what, request.name);
+    else if (request.what === 'drain' || request.what === 'undrain')
+      await this.#changeGpu(request.what, request.name);
     else if (request.what === 'namespaces') await this.#showNamespaces();
     else if (flags.watch) await this.#watch();
     else if (request.name !== undefined) await this.#showOne(request.what, request.name);
@@ -68,6 +71,16 @@ export class GpuUsage {
         ? await new Move({ pod, client, timeoutMs, ...named, gpu: gpu ?? '' }).run()
         : await new Suspension({ pod, client, timeoutMs, ...named })[what]();
     this.#print(`${sentence}\n`);
+  }
+
+  async #changeGpu(what: 'drain' | 'undrain', node: string | undefined): Promise<void> {
+    const { timeout: timeoutMs, requestTimeout, gpu } = this.#line.flags;
+    if (node === undefined || gpu === undefined)
+      throw new PluginError('USAGE', { reason: `"${what}" requires a node and --gpu` });
+    const [kubectl, client] = [this.#kubectl, this.#client];
+    const drain = new Drain({ kubectl, client, node, gpu, timeoutMs, requestTimeout });
+    const say = (line: string) => this.#printLines([line]);
+    this.#print(`${what === 'drain' ? await drain.drain(say) : await drain.undrain()}\n`);
   }
 
   /** Undefined: all namespaces. */

@@ -31,9 +31,17 @@ export class Kubectl {
 
   /** @param patch a merge patch. @param timeout as above. @throws KubectlError, PluginError */
   async patchPod(namespace: string, name: string, patch: object, timeout: string): Promise<void> {
-    const target = ['patch', 'pod', name, `--namespace=${namespace}`, '--type=merge'];
-    const content = ['--patch', JSON.stringify(patch), '--output=name'];
-    await this.#text([...target, ...content, `--request-timeout=${timeout}`]);
+    await this.#patch(['pod', name, `--namespace=${namespace}`], patch, timeout);
+  }
+
+  /** As patchPod(). */
+  async patchNode(name: string, patch: object, timeout: string): Promise<void> {
+    await this.#patch(['node', name], patch, timeout);
+  }
+
+  async #patch(target: readonly string[], patch: object, timeout: string): Promise<void> {
+    const content = ['--type=merge', '--patch', JSON.stringify(patch), '--output=name'];
+    await this.#text(['patch', ...target, ...content, `--request-timeout=${timeout}`]);
   }
 
   /** Yields the complete lines of a streamed answer. @throws KubectlError, PluginError */

@@ -3,6 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { type Assignment, onlyGpu, readAssignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { KubectlError, PluginError } from './errors.js';
+import { findGpu } from './node-gpu.js';
 import type { PodObject } from './pod-object.js';
 import type { UsageClient } from './usage-client.js';
 
@@ -33,7 +34,7 @@ export class Move {
     const { client, namespace, name, gpu, timeoutMs } = this.#options;
     const { podUid, node } = await client.pod(namespace, name);
     if (node === undefined) throw new PluginError('MOVE_UNPLACED', { namespace, name });
-    const uuid = /^\d+$/.test(gpu) ? await this.#uuidOf(gpu, node) : gpu;
+    const uuid = /^\d+$/.test(gpu) ? await this.#uuidOf(node) : gpu;
     const before = (await this.#read()).metadata?.annotations?.[ANNOTATION.moveTo];
     await this.#write(podUid, uuid);
     if (timeoutMs === 0) return `The scheduler is told to move ${name} to GPU ${gpu} of ${node}.`;
@@ -47,16 +48,13 @@ export class Move {
     }
   }
 
-  async #uuidOf(index: string, node: string): Promise<string> {
-    const { gpus } = await this.#options.client.node(node).catch((error: unknown) => {
+  async #uuidOf(node: string): Promise<string> {
+    const { client, gpu } = this.#options;
+    return findGpu(client, node, gpu).catch((error: unknown) => {
       if (error instanceof PluginError && error.code === 'FORBIDDEN')
-        throw new PluginError('MOVE_INDEX', { node, gpu: index });
+        throw new PluginError('MOVE_INDEX', { node, gpu });
       throw error;
     });
-    const found = gpus.find((one) => one.index === Number(index));
-    if (found) return found.uuid;
-    const known = gpus.map((one) => `${one.index} (${one.uuid})`).join(', ') || 'none';
-    throw new PluginError('NO_SUCH_GPU', { node, gpu: index, gpus: known });
   }
 
   /** @throws Error with the reason, if the pod is not there in time */

@@ -1,4 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
+import { printable } from '@nvidia-virtual/service/printable';
 import type { Kubectl } from './kubectl.js';
 
 interface PodObjectOptions {
@@ -41,7 +42,10 @@ export class PodObject {
     await kubectl.patchPod(namespace, name, patch, requestTimeout);
   }
 
-  /** Message of the latest event with this reason. Undefined: none, or it may not be read. */
+  /**
+   * Message of the latest event with this reason. Tenants can write events, so its control
+   * characters are replaced. Undefined: there is none, or it may not be read.
+   */
   async latestEvent(uid: string, reason: string): Promise<string | undefined> {
     const { kubectl, requestTimeout } = this.#options;
     const selector = encodeURIComponent(`involvedObject.uid=${uid},reason=${reason}`);
@@ -51,7 +55,8 @@ export class PodObject {
         items: readonly PodEvent[];
       };
       const time = ({ lastTimestamp = '' }: PodEvent) => Date.parse(lastTimestamp) || 0;
-      return [...items].sort((one, other) => time(other) - time(one))[0]?.message;
+      const [latest] = [...items].sort((one, other) => time(other) - time(one));
+      return latest?.message && printable(latest.message);
     } catch {
       return undefined;
     }

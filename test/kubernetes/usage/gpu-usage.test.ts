@@ -446,7 +446,7 @@ describe('kubectl gpu-usage', () => {
     expect(await propose('--context', '')).toEqual(['test', ':4']);
     expect(await propose('')).toEqual([
       ...['pod', 'pods', 'node', 'nodes', 'namespaces', 'suspend', 'resume', 'move'],
-      ...['doctor', 'bundle'],
+      ...['drain', 'undrain', 'doctor', 'bundle'],
       ':4',
     ]);
     expect(await propose('--sort')).toEqual(['--sort-by', ':4']);

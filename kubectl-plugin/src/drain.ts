@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
+import { DRAINED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { KubectlError, PluginError } from './errors.js';
+import type { Kubectl } from './kubectl.js';
+import { findGpu } from './node-gpu.js';
+import { PodObject } from './pod-object.js';
+import type { UsageClient } from './usage-client.js';
+
+interface DrainOptions {
+  readonly kubectl: Kubectl;
+  readonly client: Pick<UsageClient, 'pods' | 'node'>;
+  readonly node: string;
+  /** Index or UUID. */
+  readonly gpu: string;
+  /** Time for the pods to leave, in milliseconds. 0: they are not waited for. */
+  readonly timeoutMs: number;
+  /** Of each request, in the format of --request-timeout. */
+  readonly requestTimeout: string;
+  readonly pauseMs?: number;
+}
+
+/** As far as it is read. */
+interface NodeObject {
+  readonly metadata: {
+    readonly resourceVersion?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+}
+
+const PAUSE_MS = 1000;
+const MOST_ATTEMPTS = 5;
+
+/** Lets the pods of a GPU move to others of its node, and keeps new ones away, or allows both. */
+export class Drain {
+  readonly #options: DrainOptions;
+
+  constructor(options: DrainOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param say receives a line for each pod
+   * @returns a sentence. @throws PluginError DRAIN_INCOMPLETE and others, KubectlError
+   */
+  async drain(say: (line: string) => void): Promise<string> {
+    const { client, node, gpu, timeoutMs } = this.#options;
+    const uuid = await findGpu(client, node, gpu);
+    await this.#change((drained) => drained.add(uuid.toLowerCase()));
+    const before = await this.#podsOn(uuid);
+    const undone = `until \`kubectl gpu-usage undrain ${node} --gpu ${gpu}\``;
+    if (timeoutMs === 0) return `GPU ${gpu} of node ${node} is drained: it gets no pods ${undone}.`;
+    const left = await this.#wait(uuid, before);
+    for (const pod of before) say(await this.#lineOf(pod, left.get(pod.podUid), uuid));
+    const stay = before.filter(({ podUid }) => isOn(left.get(podUid), uuid));
+    if (stay.length > 0)
+      throw new PluginError('DRAIN_INCOMPLETE', { node, gpu, stay: stay.length });
+    return `GPU ${gpu} of node ${node} is drained: it has no pods, and gets none ${undone}.`;
+  }
+
+  /** @returns a sentence. @throws PluginError, KubectlError */
+  async undrain(): Promise<string> {
+    const { client, node, gpu } = this.#options;
+    const uuid = await findGpu(client, node, gpu);
+    await this.#change((drained) => drained.delete(uuid.toLowerCase()));
+    return `GPU ${gpu} of node ${node} gets pods again.`;
+  }
+
+  /** Until no pod is on the GPU any more. @returns the pods of the node by UID */
+  async #wait(
+    uuid: string,
+    before: readonly PodGpuUsage[],
+  ): Promise<ReadonlyMap<string, PodGpuUsage>> {
+    const { timeoutMs, pauseMs = PAUSE_MS } = this.#options;
+    const end = performance.now() + timeoutMs;
+    for (;;) {
+      const pods = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
+      const remains = before.some(({ podUid }) => isOn(pods.get(podUid), uuid));
+      if (!remains || performance.now() + pauseMs > end) return pods;
+      await sleep(pauseMs);
+    }
+  }
+
+  async #lineOf(
+    { podUid, metadata: { namespace = '', name } }: PodGpuUsage,
+    now: PodGpuUsage | undefined,
+    uuid: string,
+  ): Promise<string> {
+    const { kubectl, requestTimeout } = this.#options;
+    if (now === undefined) return `${namespace}/${name} has ended.`;
+    const present = now.containers.flatMap(({ gpus }) => gpus)[0];
+    if (!isOn(now, uuid))
+      return `${namespace}/${name} is on GPU ${present?.index ?? present?.uuid} now.`;
+    const object = new PodObject({ kubectl, namespace, name, requestTimeout });
+    const reason = await object.latestEvent(podUid, 'GpuNotMoved');
+    return `${namespace}/${name} stays: ${reason ?? 'it has not moved in time.'}`;
+  }
+
+  async #podsOn(uuid: string): Promise<PodGpuUsage[]> {
+    return (await this.#pods()).filter((pod) => isOn(pod, uuid));
+  }
+
+  async #pods(): Promise<readonly PodGpuUsage[]> {
+    const { client, node } = this.#options;
+    return (await client.pods({ fields: `node=${node}` })).items;
+  }
+
+  /** Its version excludes that a change of another user is lost. */
+  async #change(change: (drained: Set<string>) => unknown): Promise<void> {
+    const { kubectl, node, requestTimeout } = this.#options;
+    const path = `/api/v1/nodes/${encodeURIComponent(node)}`;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const { metadata } = JSON.parse(await kubectl.get(path, requestTimeout)) as NodeObject;
+        const drained = drainedGpus(metadata.annotations?.[DRAINED_ANNOTATION]);
+        change(drained);
+        const value = drained.size > 0 ? [...drained].join(',') : null;
+        const annotations = { [DRAINED_ANNOTATION]: value };
+        const { resourceVersion } = metadata;
+        const patch = { metadata: { resourceVersion, annotations } };
+        return await kubectl.patchNode(node, patch, requestTimeout);
+      } catch (error) {
+        if (!(error instanceof KubectlError)) throw error;
+        if (error.reason === 'Forbidden')
+          throw new PluginError('DRAIN_FORBIDDEN', { reason: error.answer.replace(/\.$/, '') });
+        if (error.reason !== 'Conflict' || attempt === MOST_ATTEMPTS) throw error;
+      }
+    }
+  }
+}
+
+function isOn(pod: PodGpuUsage | undefined, uuid: string): boolean {
+  return pod?.containers.some(({ gpus }) => gpus.some((gpu) => gpu.uuid === uuid)) === true;
+}
