@@ -20,6 +20,7 @@ import { makeGpuUsage } from './scenarios/gpu-usage.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
 import { memoryFirst } from './scenarios/memory-first.js';
+import { moving } from './scenarios/moving.js';
 import { oversubscription } from './scenarios/oversubscription.js';
 import { preflight } from './scenarios/preflight.js';
 import { quickStart } from './scenarios/quick-start.js';
@@ -44,7 +45,7 @@ import { webhook } from './scenarios/webhook.js';
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, artifacts],
   ...[support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
-  ...[userNamespaces, webhook, memoryFirst, oversubscription],
+  ...[userNamespaces, webhook, memoryFirst, oversubscription, moving],
   ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
   ...[upgrading, quickStart, upgradingFromFirst],
 ];

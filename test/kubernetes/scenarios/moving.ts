@@ -1,0 +1,139 @@
+import { readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { lookUntil } from '../../processes.js';
+import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
+import { tenantPod } from './pods.js';
+import { judgeLeavings, killPart } from './processes.js';
+import { SLOTS, untilOffered, untilReady, upgrade } from './product.js';
+import type { NodeScenario, NodeScene } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const VALUES = { 'node.simulated.gpus': '2', 'node.movable': 'true' };
+/** More than a half of a GPU. */
+const PART = 7;
+
+/** Problem of other systems: a pod stays on its GPU, whatever becomes of the others. */
+export const moving: NodeScenario = {
+  name: 'moving',
+  about: 'a pod that computes moves between GPUs, by command and by a drain; others get its slots',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    await change(scene, VALUES, 2 * SLOTS);
+    const uuids = await movableGpus(scene);
+    await tenants.apply(tenantPod('moves', { slots: PART, spec: { restartPolicy: 'Always' } }));
+    await tenants.logUntil('moves', 'working');
+    const from = await gpuOf(scene);
+    const to = uuids.findIndex((uuid) => uuid !== from);
+
+    await judgeMove(scene, to, uuids[to]);
+    const taker = { slots: PART, annotations: { [ANNOTATION.gpuUuid]: from } };
+    await tenants.apply(tenantPod('takes', taker));
+    await tenants.logUntil('takes', 'working');
+    tally.judge('another pod gets the slots that it has left', []);
+
+    const back = ['move', 'moves', '-n', tenants.namespace, '--gpu', from, '--timeout', '5s'];
+    const refused = await gpuUsage(cluster, back);
+    await tenants.event('moves', /slots are free, and the pod has 7/);
+    const says = `${SLOTS - PART} of its slots are free, and the pod has ${PART}`;
+    tally.judge(
+      'a move to a GPU without room is refused with figures',
+      refused.status === 1 && refused.output.includes(says) ? [] : [refused.output],
+    );
+
+    await cluster.kubectl('-n', tenants.namespace, 'exec', 'moves', '--', 'sh', '-c', 'kill 1');
+    await tenants.until(
+      'moves',
+      'restarted',
+      ({ status }) => (status?.containerStatuses?.[0]?.restartCount ?? 0) > 0,
+    );
+    await tenants.logUntil('moves', 'working');
+    const restarted = await gpuOf(scene, uuids[to]);
+    tally.judge(
+      'its next container starts on the new GPU',
+      restarted === uuids[to] ? [] : [`it is on ${restarted}`],
+    );
+
+    await tenants.delete('pod/takes');
+    await killPart('gpu-proxy');
+    await judgeMove(scene, 1 - to, from);
+    await judgeDrain(scene, 1 - to, uuids[to]);
+    await tenants.delete('pod/moves');
+    await change(scene, {}, SLOTS);
+    await judgeLeavings(scene);
+  },
+};
+
+/** The pod is on the GPU of the index, and goes to the other one. */
+async function judgeDrain(scene: NodeScene, index: number, gpu = ''): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  const named = [cluster.nodeName, '--gpu', String(index)];
+  const { output, status } = await gpuUsage(cluster, ['drain', ...named]);
+  const present = await gpuOf(scene, gpu);
+  const line = `${tenants.namespace}/moves is on GPU ${1 - index} now.`;
+  tally.judge('a drained GPU is left by its pod', [
+    ...(status === 0 && output.includes(line) ? [] : [output]),
+    ...(present === gpu ? [] : [`it is on ${present}`]),
+  ]);
+  await tenants.apply(tenantPod('none', { slots: PART }));
+  await tenants.event('none', /Nodes without 7 free slots/);
+  const undrained = await gpuUsage(cluster, ['undrain', ...named]);
+  await tenants.logUntil('none', 'working');
+  tally.judge(
+    'it gets no pods until it is undrained',
+    undrained.status === 0 ? [] : [undrained.output],
+  );
+  await tenants.delete('pod/none');
+}
+
+async function judgeMove(scene: NodeScene, index: number, gpu = ''): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  const [before, { status }] = [await tenants.rounds('moves'), await tenants.pod('moves')];
+  const args = ['move', 'moves', '-n', tenants.namespace, '--gpu', String(index)];
+  const { output } = await gpuUsage(cluster, args);
+  await tenants.event('moves', new RegExp(`Container main is on GPU ${index} \\(${gpu}\\) now`));
+  await tenants.logUntil('moves', `${Math.ceil((before + 20) / 10) * 10} rounds`);
+  const after = await tenants.pod('moves');
+  const restarts = status?.containerStatuses?.[0]?.restartCount;
+  const isSame =
+    after.status?.containerStatuses?.[0]?.restartCount === restarts &&
+    (restarts !== 0 || runsUndisturbed(after));
+  const present = await gpuOf(scene, gpu);
+  tally.judge(`it moves to GPU ${index}, and goes on with right results`, [
+    ...(output.includes(`moves is on GPU ${index} of node`) ? [] : [output]),
+    ...(present === gpu ? [] : [`it is on ${present}`]),
+    ...(isSame ? [] : [await tenants.describe('moves')]),
+  ]);
+}
+
+/** UUIDs by index, once the node says that pods can move between them. */
+async function movableGpus({ cluster }: NodeScene): Promise<readonly string[]> {
+  const look = async () => {
+    const { metadata } = await cluster.api.request<{
+      metadata?: { annotations?: Record<string, string> };
+    }>({ path: `/api/v1/nodes/${cluster.nodeName}` });
+    const inventory = readInventory(metadata?.annotations?.[INVENTORY_ANNOTATION]);
+    return inventory?.movable ? inventory.gpus.map(({ uuid }) => uuid) : [];
+  };
+  return lookUntil(look, (gpus) => gpus.length === 2);
+}
+
+/** The GPU on which its node reports it, at last `expected`. */
+async function gpuOf({ cluster, tenants }: NodeScene, expected?: string): Promise<string> {
+  const args = ['pod', 'moves', '-n', tenants.namespace];
+  const look = async () => {
+    const { value } = await gpuUsageJson<PodGpuUsage>(cluster, args);
+    return value?.state === 'Active' ? (value.containers[0]?.gpus[0]?.uuid ?? '') : '';
+  };
+  return lookUntil(look, (uuid) => uuid !== '' && uuid === (expected ?? uuid));
+}
+
+async function change(
+  { cluster }: NodeScene,
+  values: Readonly<Record<string, string>>,
+  slots: number,
+): Promise<void> {
+  await upgrade(cluster, values);
+  await untilReady(cluster, 'node');
+  await untilOffered(cluster, slots);
+}
