@@ -158,6 +158,23 @@ test('an assignment that changed while gpu-proxy was killed is followed', async 
   await program.finish();
 });
 
+test('after a reboot in the middle of a move, its containers start on the new GPU', async () => {
+  await serve();
+  const [a, b] = await uuids();
+  const { pod, socket, id } = await scene.started('reboot', ['s'], { annotations: assignment(a) });
+  const program = scene.run(pod, socket, KEEPING);
+  await program.printed('ready');
+  await scene.kill();
+  program.process.kill('SIGKILL');
+  await annotate('reboot', assignment(b, { former: a, move: 1 }));
+  scene.rewrite(id, (specification) => ({ ...specification, moving: b }));
+  scene.pretendReboot();
+  await serve();
+  await eventually(async () => expect(await arrivals(pod)).toEqual([1]));
+  expect(await scene.run(pod, socket, HOLDING).finish()).toContain('then 0');
+  expect(scene.specification(id)).toMatchObject({ gpus: [b] });
+});
+
 test('an allocation of a pod cannot be moved on its node, beside the scheduler', async () => {
   await serve();
   const [a, b] = await uuids();
