@@ -16,5 +16,7 @@ inline constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 bool reserveAt(std::uint64_t address, std::uint64_t size);
 /// Reserves an aligned range anywhere. Returns 0 if there is none.
 std::uint64_t reserveAnywhere(std::uint64_t size, std::uint64_t alignment);
+/// Gives back a whole range of either function, mapped or not.
+void giveBackReserved(std::uint64_t begin, std::uint64_t size);
 
 }  // namespace simulator

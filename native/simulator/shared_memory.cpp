@@ -49,7 +49,7 @@ std::uint64_t mapFile(int file, const ExportedMemory& name, std::uint64_t& bytes
   }
   if (begin != 0 && mmap(reinterpret_cast<void*>(begin), bytes, kProtection, MAP_SHARED | MAP_FIXED,
                          file, 0) == MAP_FAILED) {
-    munmap(reinterpret_cast<void*>(begin), bytes);
+    giveBackReserved(begin, bytes);
     begin = 0;
   }
   close(file);
@@ -144,7 +144,7 @@ void unmapImported(std::uint64_t address) {
   Shared& shared = state();
   const std::lock_guard lock(shared.mutex);
   if (const auto ended = shared.imported.extract(address))
-    munmap(reinterpret_cast<void*>(ended.mapped().mapped), ended.mapped().bytes);
+    giveBackReserved(ended.mapped().mapped, ended.mapped().bytes);
 }
 
 }  // namespace simulator

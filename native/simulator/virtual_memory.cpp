@@ -178,7 +178,7 @@ DRIVER_CALL cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     if (found == memory.reserved.end() || found->second != size ||
         touchesMapping(memory, ptr, size))
       return CUDA_ERROR_INVALID_VALUE;
-    munmap(reinterpret_cast<void*>(ptr), size);
+    giveBackReserved(ptr, size);
     memory.reserved.erase(found);
     return CUDA_SUCCESS;
   });

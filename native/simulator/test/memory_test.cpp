@@ -294,6 +294,22 @@ TEST_CASE("physical memory is mapped to addresses") {
   OK(DRIVER(cuMemAddressFree)(range, 8 << 20));
 }
 
+// They would be valid again if the program registers that memory.
+TEST_CASE("host memory gets no addresses that a program has reserved and given back") {
+  usePrimaryContext();
+  constexpr std::size_t kBytes = 8 << 20, kRanges = 16;
+  CUdeviceptr ranges[kRanges] = {};
+  for (CUdeviceptr& range : ranges) OK(DRIVER(cuMemAddressReserve)(&range, kBytes, 0, 0, 0));
+  for (std::size_t i = 0; i < kRanges; i += 2) OK(DRIVER(cuMemAddressFree)(ranges[i], kBytes));
+  for (std::size_t i = 0; i < kRanges; ++i) {
+    void* const host = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto begin = reinterpret_cast<CUdeviceptr>(host);
+    for (const CUdeviceptr range : ranges)
+      CHECK((begin + kBytes <= range || range + kBytes <= begin));
+  }
+  for (std::size_t i = 1; i < kRanges; i += 2) OK(DRIVER(cuMemAddressFree)(ranges[i], kBytes));
+}
+
 // A descriptor keeps memory whose last handle has ended.
 TEST_CASE("memory that is imported again takes its room on the GPU") {
   usePrimaryContext();
