@@ -162,7 +162,7 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
     if (build.judgesItself && !existsSync(recordingOf(build))) return ownJudgement(sorted);
     const recording = recorded(build);
     const problem = typeof recording === 'string' ? recording : difference(recording, sorted);
-    const remark = /^gpu-proxy: .*$/m.exec(outcome.stderr)?.[0];
+    const remark = suspending?.suspensions.failure || /^gpu-proxy: .*$/m.exec(outcome.stderr)?.[0];
     return problem !== undefined && remark !== undefined ? `${problem} (${remark})` : problem;
   } finally {
     if (trace !== undefined) {

@@ -39,17 +39,13 @@ export function columns(modes: readonly Mode[], ways: Ways): Column[] {
 }
 
 /**
- * A kernel of the first one counts the GPUs of the driver. The processes of the others share
- * memory, so they would have to move together.
+ * A kernel counts the GPUs of the driver; processes share memory, so they would have to move
+ * together; the driver takes no managed variable from its GPU.
  */
 const STAYING = new Set([
   'dynamic_errors',
-  'earlier_ipc',
-  'ipc_errors',
-  'ipc_events',
-  'ipc_memory',
-  'pool_sharing',
-  'shareable_handles',
+  ...['earlier_ipc', 'ipc_errors', 'ipc_events', 'ipc_memory', 'pool_sharing', 'shareable_handles'],
+  ...['managed_large_variable', 'managed_variables', 'stream_memory_refused'],
 ]);
 
 /** Whether its session moves between two GPUs. */

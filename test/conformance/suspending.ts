@@ -11,7 +11,12 @@ interface Suspensions {
   readonly moves: number;
   /** That left the GPU, over all times. */
   readonly bytes: number;
+  /** Why the last session that failed did; empty: none did. */
+  readonly failure: string;
 }
+
+/** Record of suspending_control.cpp: three words, and the text to the end. */
+const RECORD_BYTES = 256;
 
 /** The first two simulated GPUs. */
 const [HERE, THERE] = [0, 1].map((index) => `GPU-73696d75-6c61-4064-a970-75000000000${index}`);
@@ -28,27 +33,27 @@ exec "$(dirname "$0")/suspending-worker" "$@"
  */
 export class SuspendingBuild {
   readonly directory: string;
-  readonly #counts: string;
+  readonly #record: string;
 
   /** @param moves whether sessions move between two simulated GPUs */
   constructor(directory: string, moves: boolean) {
     this.directory = directory;
     const workers = makeBuildWithoutWorker(directory);
-    this.#counts = path.join(workers, 'suspensions');
+    this.#record = path.join(workers, 'suspensions');
     const worker = path.join(workers, 'nvidia-virtual-worker');
     copyFileSync(
       path.join(BUILT_WORKERS, 'test', 'suspending_worker'),
       moves ? path.join(workers, 'suspending-worker') : worker,
     );
     if (moves) writeFileSync(worker, MOVING, { mode: 0o755 });
-    writeFileSync(this.#counts, Buffer.alloc(24), { mode: 0o666 });
+    writeFileSync(this.#record, Buffer.alloc(RECORD_BYTES), { mode: 0o666 });
   }
 
   get suspensions(): Suspensions {
-    const counts = readFileSync(this.#counts);
+    const record = readFileSync(this.#record);
     const [times = 0, bytes = 0, moves = 0] = [0, 8, 16].map((at) =>
-      Number(counts.readBigUInt64LE(at)),
+      Number(record.readBigUInt64LE(at)),
     );
-    return { times, bytes, moves };
+    return { times, bytes, moves, failure: record.toString('utf8', 24).replace(/\0.*$/, '') };
   }
 }

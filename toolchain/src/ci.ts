@@ -67,9 +67,10 @@ const LANES: readonly (readonly Step[])[] = [
       '--synchronous',
     ),
     tests(
-      'conformance, suspended at each call',
+      'conformance, suspended and moved at each call',
       path.join('test', 'dist', 'conformance', 'main.js'),
       '--suspended',
+      '--moves',
     ),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),

@@ -47,6 +47,13 @@ std::string Relocation::failed(const char* what, CUresult status) const {
   return std::string("the driver cannot ") + what + ": " + nameOf(driver_, status);
 }
 
+/// The driver 580 takes no memory that is managed: here, that is variables only.
+std::string Relocation::notTaken(CUresult status) const {
+  const char* const why =
+      status == CUDA_ERROR_NOT_SUPPORTED ? ", as for programs with __managed__ variables" : "";
+  return failed("take it from its GPU", status) + why;
+}
+
 std::string Relocation::moveTo(std::string_view gpu) {
   const std::vector<CUuuid> gpus = visible(driver_);
   const auto target = find(gpus, gpu);
@@ -61,8 +68,8 @@ std::string Relocation::moveTo(std::string_view gpu) {
   CUresult status = driver_.cuCheckpointProcessLock(getpid(), &args);
   if (status != CUDA_SUCCESS) return failed("stop it", status);
   status = driver_.cuCheckpointProcessCheckpoint(getpid(), nullptr);
-  std::string sentence = status == CUDA_SUCCESS ? restore(exchange(gpus, *target))
-                                                : failed("take it from its GPU", status);
+  std::string sentence =
+      status == CUDA_SUCCESS ? restore(exchange(gpus, *target)) : notTaken(status);
   if (!lost_) status = driver_.cuCheckpointProcessUnlock(getpid(), nullptr);
   if (lost_ || status == CUDA_SUCCESS) return sentence;
   lost_ = true;

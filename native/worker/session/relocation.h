@@ -26,6 +26,7 @@ class Relocation {
 
  private:
   std::string restore(std::vector<CUcheckpointGpuPair> pairs);
+  std::string notTaken(CUresult status) const;
   std::string failed(const char* what, CUresult status) const;
 
   const Driver& driver_;

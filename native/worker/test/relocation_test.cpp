@@ -38,6 +38,12 @@ constexpr const char* kAdd = R"(.version 7.0
   ret;
 })";
 
+constexpr const char* kManaged = R"(.version 7.0
+.target sm_70
+.address_size 64
+.global .attribute(.managed) .align 4 .u32 shared;
+)";
+
 std::vector<std::uint32_t> words(std::uint32_t value) {
   return std::vector<std::uint32_t>(kBytes / sizeof value, value);
 }
@@ -154,6 +160,26 @@ TEST_CASE("a session that the driver refuses to move goes on where it was") {
     CHECK(test.uuid(0) == here);
     CHECK(test.suspension.resume().empty());
     CHECK(test.read(memory) == words(7));
+  });
+}
+
+TEST_CASE("a session with a managed variable stays where it is, and goes on") {
+  unit::inChild([] {
+    Moving test;
+    const std::string here = test.uuid(0);
+    const CUdeviceptr memory = test.allocate(7);
+    CUmodule module = nullptr;
+    CHECK(test.driver.cuModuleLoadDataEx(&module, kManaged, 0, nullptr, nullptr) == CUDA_SUCCESS);
+    test.leave();
+    CHECK(test.suspension.move(test.uuid(1)) ==
+          "the driver cannot take it from its GPU: CUDA_ERROR_NOT_SUPPORTED, as for programs with "
+          "__managed__ variables");
+    CHECK(test.uuid(0) == here);
+    CHECK(test.suspension.resume().empty());
+    CHECK(test.read(memory) == words(7));
+    CHECK(test.driver.cuModuleUnload(module) == CUDA_SUCCESS);
+    test.leave();
+    CHECK(test.suspension.move(test.uuid(1)) == "");
   });
 }
 
