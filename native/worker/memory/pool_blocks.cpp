@@ -48,8 +48,11 @@ CUdeviceptr PoolBlocks::take(std::uint64_t bytes, const Stream& stream) {
     if (work.event != nullptr && work.stream != stream) continue;
     const CUdeviceptr begin = found->first;
     Block block = remove(found);
-    used_[begin] = {.bytes = bytes, .area = block.area};
-    if (block.bytes == bytes) return drop(block.work), begin;
+    Block& taken = used_[begin] = block;
+    taken.bytes = bytes;
+    if (block.work.event != nullptr) takenBehindWork_.insert(begin);
+    if (block.bytes == bytes) return begin;
+    share(block.work);
     block.bytes -= bytes;
     insert(begin + bytes, block);
     return begin;
@@ -60,8 +63,12 @@ CUdeviceptr PoolBlocks::take(std::uint64_t bytes, const Stream& stream) {
 std::uint64_t PoolBlocks::give(CUdeviceptr begin, const Work& work) {
   const auto taken = used_.extract(begin);
   if (taken.empty()) return drop(work), 0;
+  takenBehindWork_.erase(begin);
   Block block = taken.mapped();
-  block.work = work;
+  if (work.event != nullptr) {
+    drop(std::exchange(block.work, work));
+    block.order = ++lastOrder_;
+  }
   insert(begin, block);
   return taken.mapped().bytes;
 }
@@ -73,22 +80,25 @@ bool PoolBlocks::joins(const Block& left, const Block& right) const {
   return leftIdle || rightIdle ? leftIdle && rightIdle : left.work.stream == right.work.stream;
 }
 
-/// The event of the new block is the later one of its stream.
 void PoolBlocks::insert(CUdeviceptr begin, Block block) {
-  auto right = free_.lower_bound(begin);
-  if (right != free_.end() && right->first == begin + block.bytes && joins(block, right->second)) {
-    const Block joined = remove(right);
+  const auto join = [&](Free::iterator neighbour) {
+    Block joined = remove(neighbour);
     block.bytes += joined.bytes;
+    if (joined.order > block.order) {
+      std::swap(joined.work, block.work);
+      block.order = joined.order;
+    }
     drop(joined.work);
-  }
+  };
+  auto right = free_.lower_bound(begin);
+  if (right != free_.end() && right->first == begin + block.bytes && joins(block, right->second))
+    join(right);
   right = free_.lower_bound(begin);
   if (right != free_.begin()) {
     const auto left = std::prev(right);
     if (left->first + left->second.bytes == begin && joins(left->second, block)) {
       begin = left->first;
-      const Block joined = remove(left);
-      block.bytes += joined.bytes;
-      drop(joined.work);
+      join(left);
     }
   }
   bySize_.emplace(block.bytes, begin);
@@ -104,8 +114,15 @@ PoolBlocks::Block PoolBlocks::remove(Free::iterator block) {
   return removed;
 }
 
+void PoolBlocks::share(const Work& work) {
+  if (work.event != nullptr) ++shared_[work.event];
+}
+
 void PoolBlocks::drop(const Work& work) {
-  if (work.event != nullptr) events_.push_back(work);
+  if (work.event == nullptr) return;
+  const auto others = shared_.find(work.event);
+  if (others == shared_.end()) return events_.push_back(work);
+  if (--others->second == 0) shared_.erase(others);
 }
 
 void PoolBlocks::forgetWork(CUdeviceptr begin) {

@@ -41,8 +41,8 @@ class PoolBlocks {
   /// Takes the smallest block that the stream may use now: no work may use it, or only work of the
   /// same stream. 0 if there is none.
   CUdeviceptr take(std::uint64_t bytes, const Stream& stream);
-  /// A block that was taken becomes free behind the work. Returns its bytes; 0 if none begins
-  /// there.
+  /// A block that was taken becomes free behind the work. Without work, it is free behind the work
+  /// behind which it was taken. Returns its bytes; 0 if none begins there.
   std::uint64_t give(CUdeviceptr begin, const Work& work);
 
   /// Forgets the work for which `ended` says yes.
@@ -52,6 +52,10 @@ class PoolBlocks {
     for (const auto& [begin, block] : free_)
       if (block.work.event != nullptr && ended(block.work)) done.push_back(begin);
     for (const CUdeviceptr begin : done) forgetWork(begin);
+    std::erase_if(takenBehindWork_, [&](CUdeviceptr begin) {
+      Work& work = used_.at(begin).work;
+      return ended(work) && (drop(std::exchange(work, {})), true);
+    });
   }
   /// Takes the events that are no longer needed.
   std::vector<Work> takeEvents() { return std::exchange(events_, {}); }
@@ -60,7 +64,8 @@ class PoolBlocks {
   struct Block {
     std::uint64_t bytes = 0;
     std::uint64_t area = 0;
-    Work work;
+    Work work;                ///< of a used block: behind which it was taken
+    std::uint64_t order = 0;  ///< of the work: later work of a stream has a greater number
   };
   using Free = std::map<CUdeviceptr, Block>;
 
@@ -68,6 +73,7 @@ class PoolBlocks {
   void insert(CUdeviceptr begin, Block block);
   bool joins(const Block& left, const Block& right) const;
   Block remove(Free::iterator block);
+  void share(const Work& work);
   void drop(const Work& work);
   void forgetWork(CUdeviceptr begin);
 
@@ -75,8 +81,10 @@ class PoolBlocks {
   Free free_;
   std::set<std::pair<std::uint64_t, CUdeviceptr>> bySize_;  ///< of free_
   std::map<CUdeviceptr, Block> used_;
+  std::set<CUdeviceptr> takenBehindWork_;  ///< of used_
   std::vector<Work> events_;
-  std::uint64_t behindWork_ = 0;
+  std::map<CUevent, unsigned> shared_;  ///< events of several blocks: how many more than one
+  std::uint64_t behindWork_ = 0, lastOrder_ = 0;
 };
 
 }  // namespace worker

@@ -306,6 +306,23 @@ TEST_CASE("a free of pool memory waits for no work") {
   test.release();
 }
 
+TEST_CASE("no other stream gets memory that work before its last allocation may use") {
+  Fixture test;
+  CUdeviceptr first = 0, second = 0, other = 0;
+  CHECK(worker::cuMemAllocAsync(test.thread, &first, kMiB, test.stream) == CUDA_SUCCESS);
+  test.block();
+  CHECK(worker::cuMemFreeAsync(test.thread, first, test.stream) == CUDA_SUCCESS);
+  CHECK(worker::cuMemAllocAsync(test.thread, &second, kMiB, test.stream) == CUDA_SUCCESS);
+  CHECK(second == first);
+  CHECK(worker::cuMemFree_v2(test.thread, second) == CUDA_SUCCESS);
+  CHECK(worker::cuMemAllocAsync(test.thread, &other, kMiB, nullptr) == CUDA_SUCCESS);
+  CHECK(other != first);
+  test.release();
+  CHECK(test.driver.cuStreamSynchronize(test.stream) == CUDA_SUCCESS);
+  CHECK(worker::cuMemAllocAsync(test.thread, &second, kMiB, nullptr) == CUDA_SUCCESS);
+  CHECK(second == first);
+}
+
 // The call of another thread may end the wait.
 TEST_CASE("a thread that waits for memory stops no other thread") {
   Fixture test;

@@ -76,6 +76,50 @@ TEST_CASE_FIXTURE(Pool, "blocks behind work of one stream are joined behind the 
   CHECK(blocks.take(1, {1}) == 0);
 }
 
+TEST_CASE_FIXTURE(Pool, "a block that is taken behind work and given back without is behind it") {
+  CHECK(blocks.take(1000, {1}) == kRange);
+  const auto early = behind(1), late = behind(1);
+  CHECK(blocks.give(kRange, early) == 1000);
+  CHECK(blocks.take(400, {1}) == kRange);
+  CHECK(blocks.take(600, {1}) == kRange + 400);
+  CHECK(blocks.takeEvents().empty());
+  CHECK(blocks.give(kRange, {}) == 400);
+  CHECK(blocks.behindWork() == 400);
+  CHECK(blocks.take(400, {2}) == 0);
+  CHECK(blocks.give(kRange + 400, late) == 600);
+  CHECK(blocks.takeEvents().size() == 1);  // of both blocks, which are one behind the later event
+  blocks.forget([&](const PoolBlocks::Work& work) { return work.event == early.event; });
+  CHECK(blocks.take(1000, {2}) == 0);
+  blocks.forget([&](const PoolBlocks::Work& work) { return work.event == late.event; });
+  CHECK(blocks.take(1000, {2}) == kRange);
+  CHECK(blocks.takeEvents().size() == 1);
+}
+
+TEST_CASE_FIXTURE(Pool, "an earlier event that returns does not replace the later one beside it") {
+  CHECK(blocks.take(1000, {1}) == kRange);
+  const auto early = behind(1), late = behind(1);
+  CHECK(blocks.give(kRange, early) == 1000);
+  CHECK(blocks.take(400, {1}) == kRange);
+  CHECK(blocks.take(600, {1}) == kRange + 400);
+  CHECK(blocks.give(kRange + 400, late) == 600);
+  CHECK(blocks.give(kRange, {}) == 400);
+  blocks.forget([&](const PoolBlocks::Work& work) { return work.event == early.event; });
+  CHECK(blocks.take(600, {2}) == 0);
+  blocks.forget([&](const PoolBlocks::Work& work) { return work.event == late.event; });
+  CHECK(blocks.take(1000, {2}) == kRange);
+}
+
+TEST_CASE_FIXTURE(Pool, "work that has ended is forgotten for blocks that were taken behind it") {
+  CHECK(blocks.take(1000, {1}) == kRange);
+  CHECK(blocks.give(kRange, behind(1)) == 1000);
+  CHECK(blocks.take(1000, {1}) == kRange);
+  end(1);
+  CHECK(blocks.takeEvents().size() == 1);
+  CHECK(blocks.give(kRange, {}) == 1000);
+  CHECK(blocks.idleRanges().size() == 1);
+  CHECK(blocks.take(1000, {2}) == kRange);
+}
+
 TEST_CASE_FIXTURE(Pool, "a block may lie in several ranges of an area, and each range ends alone") {
   blocks.addRange(kRange + kBytes, kBytes, 1);
   blocks.addRange(kRange + 2 * kBytes, kBytes, 2);
@@ -126,8 +170,11 @@ TEST_CASE("over many steps, no two blocks overlap and no stream gets what anothe
         auto victim = taken.lower_bound(kRange + random() % (2 * kBytes));
         if (victim == taken.end()) victim = taken.begin();
         const auto [begin, block] = *victim;
-        REQUIRE(pool.blocks.give(begin, pool.behind(block.stream)) == block.bytes);
-        for (CUdeviceptr at = begin; at < begin + block.bytes; ++at) usedBy[at] = block.stream;
+        const bool unused = random() % 2 == 0;
+        const auto work = unused ? PoolBlocks::Work{} : pool.behind(block.stream);
+        REQUIRE(pool.blocks.give(begin, work) == block.bytes);
+        if (!unused)
+          for (CUdeviceptr at = begin; at < begin + block.bytes; ++at) usedBy[at] = block.stream;
         taken.erase(victim);
         break;
       }
