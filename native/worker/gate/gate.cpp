@@ -221,6 +221,14 @@ Gate::Clock Gate::untilRoom(Clock now) const {
   return now < reserved ? std::min(kGlanceEvery, reserved - now) : kGlanceEvery;
 }
 
+/// The gate's thread asks nothing while `looking_` is held here, nor afterwards.
+void Gate::setStill(bool still) {
+  const std::scoped_lock locks(looking_, mutex_);
+  still_ = still;
+  if (still)
+    for (auto& [context, backlog] : backlogs_) backlog->stopMeasuring();
+}
+
 /// In a window: true if the pass is inside, false if the window has ended.
 bool Gate::admit(Pass& pass) {
   const Clock begin = monotonicNanoseconds();

@@ -85,6 +85,19 @@ class Gate {
   /// between would be invalidated.
   std::unique_lock<std::mutex> blind() { return std::unique_lock(looking_); }
 
+  /// During its lifetime, the session has no work on the GPU and submits none. The gate asks the
+  /// driver nothing, and answers the arbiter.
+  class Stillness {
+   public:
+    explicit Stillness(Gate& gate) : gate_(gate) { gate_.setStill(true); }
+    ~Stillness() { gate_.setStill(false); }
+    Stillness(const Stillness&) = delete;
+    Stillness& operator=(const Stillness&) = delete;
+
+   private:
+    Gate& gate_;
+  };
+
   /// Events with timing: a window does not end between two of them that are close.
   void created(CUevent event, unsigned flags);
   void recorded(CUevent event);
@@ -118,6 +131,7 @@ class Gate {
   Clock untilRoom(Clock now) const;
   void wakeIfAsleepFor(Clock nanoseconds, Clock now);
   void noteWork();
+  void setStill(bool still);
 
   // On the gate's own thread.
   void run();
@@ -175,6 +189,7 @@ class Gate {
   Clock closedSince_ = 0;
   Pauses pauses_;  ///< of this window, or of the last one
   bool toldIdle_ = false;
+  bool still_ = false;     ///< no work exists (Stillness)
   Clock toldPause_ = 0;    ///< the last submission before the pause that was reported last
   Clock asleepUntil_ = 0;  ///< of the gate's thread
   std::minstd_rand random_;

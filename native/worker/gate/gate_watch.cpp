@@ -98,7 +98,7 @@ Gate::Clock Gate::watch() {
   become(word);
   // A thread that is inside before or after the look may have submitted work that the look missed.
   const bool inside = someoneInside();
-  if (last_ != Grant::open) look(lock);
+  if (last_ != Grant::open && !still_) look(lock);
   if (backlogs_.empty()) backlogs_.levelAll();
   const Clock now = monotonicNanoseconds();
   const Clock rest = last_ == Grant::open     ? watchOpen(lock)
@@ -117,7 +117,7 @@ Gate::Clock Gate::watchOpen(std::unique_lock<std::mutex>& lock) {
   if (!sampling_.isDue(now)) return sampling_.rest(now);
   const bool pause = seen_.exchange(Seen::nothing) != Seen::work;
   std::size_t asked = 0;
-  const bool running = runs(lock, asked);
+  const bool running = !still_ && runs(lock, asked);
   if (running) link_.mailbox().used.fetch_add(sampling_.covers(now), std::memory_order_relaxed);
   Seen nothing = Seen::nothing;
   // A thread that is inside may be in a long call, and submit work at its end.
@@ -140,7 +140,7 @@ void Gate::become(std::uint32_t word) {
   for (auto& [context, backlog] : backlogs_) {
     if (grant == Grant::open)
       backlog->stopMeasuring();
-    else if (wasOpen)
+    else if (wasOpen && !still_)
       backlog->startMeasuring();
   }
   if (last_ == Grant::open) {

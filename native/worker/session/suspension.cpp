@@ -53,7 +53,7 @@ std::string Suspension::move(std::string_view gpu) {
   if (!suspended_) return "it is not suspended";
   if (std::string sentence = whyStays(); !sentence.empty()) return sentence;
   if (session_.swap.bytes() > 0) return "its GPU memory has not left";
-  const auto blind = session_.gate.blind();
+  const Gate::Stillness still(session_.gate);
   std::string sentence = relocation_.moveTo(gpu);
   if (relocation_.lost()) session_.fail(sentence);
   return sentence;

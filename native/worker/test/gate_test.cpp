@@ -3,27 +3,22 @@
 #include "native/worker/gate/gate.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <thread>
 
-#include "native/arbiter/mailbox_file.h"
+#include "native/worker/test/played_arbiter.h"
 #include "test/unit/program.h"
 #include "test/unit/waiting.h"
-#include "wire/wait.h"
 
 namespace {
 
 using arbiter::Grant;
-using arbiter::Mailbox;
 using unit::comesTrue;
 using worker::Gate;
+using worker::test::PlayedArbiter;
 
 worker::Driver driver;
 CUcontext context = nullptr;
@@ -49,79 +44,6 @@ struct WithDriver {
     }();
     CHECK(loaded);
   }
-};
-
-/// The arbiter's end of the connection of one worker. The test sets the grant.
-class PlayedArbiter {
- public:
-  explicit PlayedArbiter(const std::string& path)
-      : path_(path), listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
-    unlink(path.c_str());
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
-        listen(listener_, 4) != 0)
-      std::abort();
-  }
-  ~PlayedArbiter() {
-    close(connection_);
-    close(listener_);
-    unlink(path_.c_str());
-    if (mailbox != nullptr) munmap(mailbox, arbiter::kMailboxBytes);
-  }
-
-  Mailbox* mailbox = nullptr;
-
-  /// Accepts the worker and sends its mailbox.
-  void introduce(Grant grant, std::uint32_t version = arbiter::kMailboxVersion) {
-    connection_ = accept(listener_, nullptr, nullptr);
-    char first[16];
-    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9);
-    CHECK(std::memcmp(first, "worker 1\n", 9) == 0);
-    const int file = arbiter::createMailbox(mailbox);
-    if (file < 0) std::abort();
-    mailbox->version = version;
-    mailbox->grant = arbiter::nextWord(0, grant);
-    mailbox->queueNanoseconds = 2'000'000;
-    CHECK(arbiter::sendMailbox(connection_, file));
-    close(file);
-  }
-  /// Accepts the worker and sends nothing.
-  void hang() { connection_ = accept(listener_, nullptr, nullptr); }
-  /// Returns the new word. The worker is not woken when its gate opens.
-  std::uint32_t set(Grant grant) {
-    const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
-    mailbox->grant.store(word);
-    wire::futexWakeAll(mailbox->grant);
-    if (grant != Grant::open) send(connection_, "g", 1, MSG_NOSIGNAL);
-    return word;
-  }
-  bool drained(std::uint32_t word) const {
-    return comesTrue([&] { return mailbox->drained.load() == word; });
-  }
-  /// Waits until the gate's thread has looked at the closed gate again, and answered if it drained.
-  /// True if it did not.
-  bool staysUndrained(std::uint32_t word) const {
-    for (int looks = 0; looks < 3; ++looks) {
-      mailbox->busyContexts = kNotLooked;
-      comesTrue([&] {
-        return mailbox->busyContexts.load() != kNotLooked || mailbox->drained.load() == word;
-      });
-    }
-    return mailbox->drained.load() != word;
-  }
-  /// Waits for the worker to announce a change.
-  bool hears() const {
-    char byte;
-    return recv(connection_, &byte, 1, 0) == 1;
-  }
-
- private:
-  static constexpr std::uint32_t kNotLooked = 99;
-  std::string path_;
-  int listener_;
-  int connection_ = -1;
 };
 
 /// Holds a stream until release().
@@ -681,6 +603,29 @@ TEST_CASE_FIXTURE(WithDriver, "work of a per-thread stream beside a capture is w
     CHECK(comesTrue([&] { return other.ended(); }));
     drainsAfter(f, hold);
     capture.end(0);
+    f.gate.forget(stream);
+    driver.cuStreamDestroy_v2(stream);
+  }
+}
+
+// The work here stands for a question that the driver would not answer.
+TEST_CASE_FIXTURE(WithDriver, "a still session answers the arbiter and asks the driver nothing") {
+  for (const Grant before : {Grant::open, Grant::window}) {
+    Fixture f(Grant::open);
+    f.played.set(before);
+    const CUstream stream = createStream();
+    Hold hold(stream);
+    f.submitter.submit(stream);
+    {
+      const Gate::Stillness still(f.gate);
+      CHECK(f.played.drained(f.played.set(Grant::closed)));
+      f.played.set(Grant::window);
+      CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+      CHECK(f.played.drained(f.played.set(Grant::closed)));
+    }
+    f.played.set(before);
+    f.submitter.submit(stream);
+    drainsAfter(f, hold);
     f.gate.forget(stream);
     driver.cuStreamDestroy_v2(stream);
   }

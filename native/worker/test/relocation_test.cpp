@@ -9,6 +9,7 @@
 #include "native/worker/driver/devices.h"
 #include "native/worker/driver/own_device.h"
 #include "native/worker/session/control.h"
+#include "native/worker/test/played_arbiter.h"
 #include "native/worker/test/session_fixture.h"
 
 namespace {
@@ -180,6 +181,45 @@ TEST_CASE("a session with a managed variable stays where it is, and goes on") {
     CHECK(test.driver.cuModuleUnload(module) == CUDA_SUCCESS);
     test.leave();
     CHECK(test.suspension.move(test.uuid(1)) == "");
+  });
+}
+
+namespace {
+
+/// A session with an arbiter, which closes the gate while the driver restores the process.
+struct Ruled : Moving {
+  const std::string path = "/tmp/relocation-test-" + std::to_string(getpid());
+  worker::test::PlayedArbiter played{path};
+  static inline Ruled* only = nullptr;
+  decltype(worker::Driver::cuCheckpointProcessRestore) restore = nullptr;
+  bool answered = false;
+
+  Ruled() {
+    only = this;
+    worker::Driver below = session.memory.below();
+    restore =
+        std::exchange(below.cuCheckpointProcessRestore, [](int pid, CUcheckpointRestoreArgs* args) {
+          const auto word = only->played.set(arbiter::Grant::closed);
+          only->answered = only->played.drained(word);
+          return only->restore(pid, args);
+        });
+    session.memory.install(below, false);
+    session.gate.open(path);
+    played.introduce(arbiter::Grant::open);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a session that moves answers the arbiter, so the move is no overrun") {
+  unit::inChild([] {
+    Ruled test;
+    const CUdeviceptr memory = test.allocate(7);
+    test.leave();
+    CHECK(test.suspension.move(test.uuid(1)) == "");
+    CHECK(test.answered);
+    CHECK(test.suspension.resume().empty());
+    CHECK(test.read(memory) == words(7));
   });
 }
 
