@@ -3,6 +3,7 @@ import type { V1Node, V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
 import { readAssignment, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { assignedHolding } from '@nvidia-virtual/kube-common/holding';
 import {
   ANNOTATION,
   DRAINED_ANNOTATION,
@@ -139,4 +140,39 @@ test('pods leave a drained GPU, and it gets no others', async () => {
     await cluster.annotateNode('node-1', { [DRAINED_ANNOTATION]: null });
   }
   expect(await gpuOf('waits')).toBe(from);
+});
+
+/** Slots of each GPU that pods hold at this moment, those of both GPUs of a pod that moves. */
+async function slotsHeld(): Promise<Map<string, number>> {
+  const held = new Map<string, number>();
+  for (const one of await cluster.pods())
+    for (const [uuid, slots] of assignedHolding(one) ?? [])
+      held.set(uuid, (held.get(uuid) ?? 0) + slots);
+  return held;
+}
+
+const ROUNDS = 40;
+
+test('no slot is held twice while pods move, come and go at the same time', async () => {
+  const movers = ['m0', 'm1', 'm2'];
+  for (const name of movers) await cluster.create(pod(name, { slots: 3 }));
+  for (const name of movers) await cluster.bound(name);
+  let [most, moves] = [0, 0];
+  for (let round = 0; round < ROUNDS; round++) {
+    const name = movers[round % movers.length] as string;
+    const now = await cluster.get(name);
+    if (!assignmentOf(now)?.former) await ask(name, other(await gpuOf(name)));
+    await cluster.create(pod(`p${round}`, { slots: 1 + (round % 4) }));
+    if (round >= 5) await cluster.delete(`p${round - 5}`);
+    most = Math.max(most, ...(await slotsHeld()).values());
+  }
+  for (let left = ROUNDS - 5; left < ROUNDS; left++) await cluster.delete(`p${left}`);
+  await until(async () => {
+    most = Math.max(most, ...(await slotsHeld()).values());
+    const pods = await Promise.all(movers.map((name) => cluster.get(name)));
+    moves = pods.reduce((sum, one) => sum + (assignmentOf(one)?.move ?? 0), 0);
+    return moves >= movers.length;
+  }, 'each pod has moved');
+  expect(most).toBeLessThanOrEqual(10);
+  expect(most).toBeGreaterThan(6);
 });
