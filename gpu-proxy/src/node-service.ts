@@ -7,6 +7,7 @@ import { Log, logUncaught } from '@nvidia-virtual/service/log';
 import { Registry } from 'prom-client';
 import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
+import { allowHugePages } from './arenas/huge-pages.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { GpuArrivals } from './gpus/arrivals.js';
@@ -102,6 +103,7 @@ export class NodeService {
     this.#state = state;
     const machine = await prepareMachine(current, state, logger);
     const { installation, launcher, backend } = machine;
+    if (current.hugePages) allowHugePages(launcher, logger);
     await this.#moveHttp();
     const gpus = await takeNodeInventory(machine, this.#store.current);
     warnOfUnknownGpus(gpus, this.#store.current, logger);

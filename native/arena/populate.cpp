@@ -68,6 +68,7 @@ void populateByTouch(std::byte* begin, std::size_t bytes) {
 std::string populate(int file, std::size_t bytes) {
   void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) return std::string("it cannot be mapped: ") + std::strerror(errno);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // it fails on a kernel without them
   Population population(static_cast<std::byte*>(mapped), bytes);
   std::vector<std::thread> threads(
       std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads));

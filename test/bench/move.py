@@ -66,7 +66,7 @@ def main():
     directory = options.build.resolve()
     build(directory)
     outcome = {'machine': machine(), 'sizes': [], 'frameworks': []}
-    node = Node('real', '--movable', 'true', '--host-memory', '40GiB')
+    node = Node('real', '--movable', 'true', '--huge-pages', 'true', '--host-memory', '40GiB')
     try:
         for gib in map(float, options.sizes.split(',')):
             outcome['sizes'].append(measure_size(node, directory, gib, options.moves))

@@ -119,7 +119,7 @@ def main():
     simulated = options.backend == 'simulated'
     outcome = {'machine': None if simulated else machine()}
     node = Node(
-        options.backend, '--gpu', '0', '--oversubscription', '1.5',
+        options.backend, '--gpu', '0', '--oversubscription', '1.5', '--huge-pages', 'true',
         '--host-memory', options.host_memory,
     )
     try:

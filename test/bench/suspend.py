@@ -184,7 +184,9 @@ def main():
     outcome = {'machine': None if simulated else machine(), 'sizes': [], 'frameworks': []}
     most = max(map(float, options.sizes.split(',')))
     memory = f'{int(most * 1024) + 2048}MiB'
-    node = Node(options.backend, '--warm-workers', '1', '--host-memory', memory)
+    node = Node(
+        options.backend, '--warm-workers', '1', '--huge-pages', 'true', '--host-memory', memory
+    )
     try:
         for gib in map(float, options.sizes.split(',')):
             outcome['sizes'].append(measure_size(node, directory, gib, options.cycles))

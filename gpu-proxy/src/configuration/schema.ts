@@ -96,6 +96,13 @@ export const NODE_OPTIONS = {
     otherwise: "half of the node's memory",
     reloadable: true,
   }),
+  hugePages: option(trueOrFalse, {
+    help:
+      'sets /sys/kernel/mm/transparent_hugepage/shmem_enabled to advise if it is never, so that ' +
+      'hostMemory has huge pages; the first suspension of a program is then five times as fast; ' +
+      'requires root',
+    default: 'false',
+  }),
   movable: option(trueOrFalse, {
     help:
       'programs that start from now on can move to another GPU of the same model ' +

@@ -224,6 +224,7 @@ bool Swap::map(const OwnedFile& file) {
                        ? MAP_FAILED
                        : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED) return false;
+  madvise(at, bytes, MADV_HUGEPAGE);  // it has some if the kernel gave them when it was populated
   arena_.push_back({.at = static_cast<std::byte*>(at), .bytes = bytes});
   return true;
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { lookUntil } from '../../processes.js';
 import { nodeGpus } from './node-inventory.js';
 import { tenantPod } from './pods.js';
@@ -68,6 +69,9 @@ async function judgeWhatIsOut(scene: NodeScene): Promise<void> {
 
   await rest();
   tally.judge('the next one is out as well', await memoryProblems(scene, 'rests', 'some'));
+  const [, huge = '0'] =
+    /^ShmemHugePages: +(\d+)/m.exec(readFileSync('/proc/meminfo', 'utf8')) ?? [];
+  tally.judge('host memory has huge pages', huge === '0' ? ['the node has none'] : []);
   const drained = '--pod-selector=app in (rests,computes)';
   await cluster.kubectl('drain', cluster.nodeName, '--ignore-daemonsets', '--force', drained);
   await tenants.gone();

@@ -141,6 +141,8 @@ Which nodes have the profile, or none of all profiles: (list $ NAME). Conditions
 - name: NVIDIA_VIRTUAL_HOST_MEMORY
   value: {{ $node.hostMemory | quote }}
 {{- end }}
+- name: NVIDIA_VIRTUAL_HUGE_PAGES
+  value: {{ $node.hugePages | quote }}
 - name: NVIDIA_VIRTUAL_MOVABLE
   value: {{ $node.movable | quote }}
 - name: NVIDIA_VIRTUAL_OVERSUBSCRIPTION
