@@ -21,6 +21,7 @@ const PARTS = [
   'native/arbiter/nvidia-virtual-arbiter',
   'native/arena/nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer',
+  'native/keeper/nvidia-virtual-keeper',
   'native/simulator/libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1',
   'native/addon/nvidia-virtual.node',

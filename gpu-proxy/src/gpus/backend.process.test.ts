@@ -33,6 +33,7 @@ beforeEach(() => {
     addon: 'a',
     closer: 'c',
     arena: 'c',
+    keeper: 'k',
     launcher: 'l',
   };
 });

@@ -22,6 +22,8 @@ export interface Installation {
   readonly launcher: string;
   /** Populates memory files. */
   readonly arena: string;
+  /** Holds the files of a session whose worker is in a file. */
+  readonly keeper: string;
   /**
    * Directory of all builds that containers use, and the name of this build in it; undefined: this
    * is the only build.
@@ -43,6 +45,7 @@ const BUILT = {
   closer: 'native/closer/nvidia-virtual-closer',
   launcher: 'native/launcher/nvidia-virtual-launcher',
   arena: 'native/arena/nvidia-virtual-arena',
+  keeper: 'native/keeper/nvidia-virtual-keeper',
 };
 /** Paths in an image, and in the directory of a version on a host. */
 const INSTALLED = {
@@ -54,6 +57,7 @@ const INSTALLED = {
   closer: 'nvidia-virtual-closer',
   launcher: 'nvidia-virtual-launcher',
   arena: 'nvidia-virtual-arena',
+  keeper: 'nvidia-virtual-keeper',
 };
 
 /**
@@ -66,7 +70,7 @@ export function locateInstallation(
   const installation = existsSync(path.join(root, INSTALLED.interposerDirectory))
     ? partsIn(root, INSTALLED)
     : partsIn(root, BUILT);
-  const { worker, arbiter, simulatedDriver, addon, closer, arena } = installation;
+  const { worker, arbiter, simulatedDriver, addon, closer, arena, keeper } = installation;
   for (const file of [
     path.join(installation.interposerDirectory, 'libcuda.so.1'),
     path.join(installation.interposerDirectory, 'libnvidia-ml.so.1'),
@@ -76,6 +80,7 @@ export function locateInstallation(
     addon,
     closer,
     arena,
+    keeper,
   ])
     requireFile(file);
   return installation;
@@ -94,9 +99,11 @@ export function installOnHost(installation: Installation, versions: string): Ins
     return { ...installation, versions };
   const version = versionName(root);
   const directory = path.join(versions, version);
-  const { worker, arbiter, simulatedDriver, arena } = partsIn(directory, INSTALLED);
+  const parts = partsIn(directory, INSTALLED);
+  const { worker, arbiter, simulatedDriver, arena, keeper } = parts;
   if (!existsSync(worker)) throw new ProxyError('VERSION_MISSING', { version, directory });
-  return { ...installation, worker, arbiter, simulatedDriver, arena, versions, version };
+  const onHost = { worker, arbiter, simulatedDriver, arena, keeper };
+  return { ...installation, ...onHost, versions, version };
 }
 
 /** Path of a build's worker; undefined: of this build. @throws ProxyError VERSION_MISSING */
@@ -119,6 +126,7 @@ function partsIn(root: string, parts: typeof BUILT): Installation {
     closer: at('closer'),
     launcher: at('launcher'),
     arena: at('arena'),
+    keeper: at('keeper'),
   };
 }
 

@@ -17,6 +17,10 @@ constexpr std::size_t kMostUses = 65536;
 
 /// NVML, opened once per process like the driver.
 struct Opened {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, nvml::Device*) = nullptr;
   nvml::Processes compute = nullptr;
   nvml::Processes mps = nullptr;  ///< lists clients of an MPS server; null if the driver lacks it
   std::vector<nvml::Device> devices;
@@ -38,32 +42,46 @@ std::uint64_t held() {
   return bytes;
 }
 
+int startNvml() {
+  unsigned devices = 0;
+  if (const int status = opened.init(); status != nvml::kSuccess) return status;
+  if (const int status = opened.count(&devices); status != nvml::kSuccess) return status;
+  for (unsigned i = 0; i < devices; ++i) {
+    nvml::Device device = nullptr;
+    if (opened.handle(i, &device) == nvml::kSuccess) opened.devices.push_back(device);
+  }
+  return nvml::kSuccess;
+}
+
 }  // namespace
 
 std::string openHeldMemory(const std::string& path) {
   if (opened.compute != nullptr) return {};
-  int (*init)() = nullptr;
-  int (*count)(unsigned*) = nullptr;
-  int (*handle)(unsigned, nvml::Device*) = nullptr;
   nvml::Processes compute = nullptr;
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr || !nvml::find(library, "nvmlInit_v2", init) ||
-      !nvml::find(library, "nvmlDeviceGetCount_v2", count) ||
-      !nvml::find(library, "nvmlDeviceGetHandleByIndex_v2", handle) ||
+  if (library == nullptr || !nvml::find(library, "nvmlInit_v2", opened.init) ||
+      !nvml::find(library, "nvmlShutdown", opened.shutdown) ||
+      !nvml::find(library, "nvmlDeviceGetCount_v2", opened.count) ||
+      !nvml::find(library, "nvmlDeviceGetHandleByIndex_v2", opened.handle) ||
       !nvml::find(library, "nvmlDeviceGetComputeRunningProcesses_v3", compute))
     return path + " cannot be loaded, or functions are missing in it";
   nvml::find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", opened.mps);
-  unsigned devices = 0;
-  if (const int status = init(); status != nvml::kSuccess || count(&devices) != nvml::kSuccess)
+  if (const int status = startNvml(); status != nvml::kSuccess)
     return path + " does not start: error " + std::to_string(status);
-  for (unsigned i = 0; i < devices; ++i) {
-    nvml::Device device = nullptr;
-    if (handle(i, &device) == nvml::kSuccess) opened.devices.push_back(device);
-  }
   opened.compute = compute;
   if (held() == 0) return {};
   opened.compute = nullptr;
   return path + " lists another process under the id of this one";
+}
+
+void closeHeldMemory() {
+  if (opened.compute == nullptr) return;
+  opened.devices.clear();
+  opened.shutdown();
+}
+
+void reopenHeldMemory() {
+  if (opened.compute != nullptr) startNvml();
 }
 
 std::uint64_t HeldMemory::provided() const {

@@ -19,6 +19,10 @@ namespace worker {
 /// this pid belongs to another process. Returns a sentence if the comparison is impossible.
 std::string openHeldMemory(const std::string& library);
 
+/// Gives up what NVML has of the GPUs, and takes it again.
+void closeHeldMemory();
+void reopenHeldMemory();
+
 /// Thread-safe.
 class HeldMemory {
  public:

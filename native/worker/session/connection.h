@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "wire/message.h"
 
@@ -24,9 +25,16 @@ class Connection {
   int file() const { return file_; }
 
   /// Once this descriptor is readable, no thread waits any longer for the client to read or write.
-  void endsWith(int descriptor) const {
-    epoll_event readable{EPOLLIN, {.fd = descriptor}};
-    epoll_ctl(end_, EPOLL_CTL_ADD, descriptor, &readable);
+  void endsWith(int descriptor) {
+    ends_.push_back(descriptor);
+    watch(descriptor);
+  }
+  /// Lets other files take the numbers of these descriptors.
+  void pauseEnds() const {
+    for (const int descriptor : ends_) epoll_ctl(end_, EPOLL_CTL_DEL, descriptor, nullptr);
+  }
+  void resumeEnds() const {
+    for (const int descriptor : ends_) watch(descriptor);
   }
 
   /// Any thread. False when the client is gone, or does not read and the end has come.
@@ -40,9 +48,15 @@ class Connection {
   bool receive(wire::Message& message) { return wire::receiveMessage(file_, message, end_); }
 
  private:
+  void watch(int descriptor) const {
+    epoll_event readable{EPOLLIN, {.fd = descriptor}};
+    epoll_ctl(end_, EPOLL_CTL_ADD, descriptor, &readable);
+  }
+
   const int file_;
-  const int end_;     ///< epoll: readable from the end on
-  std::mutex mutex_;  ///< of those that send
+  const int end_;          ///< epoll: readable from the end on
+  std::vector<int> ends_;  ///< what it watches
+  std::mutex mutex_;       ///< of those that send
 };
 
 }  // namespace worker

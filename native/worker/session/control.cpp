@@ -54,9 +54,11 @@ bool Control::serveNext(int flags) {
     file = OwnedFile(files[1]);
     files.erase(files.begin() + 1);
   }
-  const OwnedFile answer(wire::keepFirst(files));
-  const std::string line =
-      execute({bytes.data(), static_cast<std::size_t>(command.bytes)}, std::move(file)) + '\n';
+  OwnedFile answer(wire::keepFirst(files));
+  const std::string_view word(bytes.data(), static_cast<std::size_t>(command.bytes));
+  const std::string line = (word == "park" ? answerTo(suspension_.park(answer, socket_))
+                                           : execute(word, std::move(file))) +
+                           '\n';
   [[maybe_unused]] const auto written = write(answer.get(), line.data(), line.size());
   return true;
 }

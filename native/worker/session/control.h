@@ -13,6 +13,11 @@
 // |                      | in the arena. Error: nothing has moved                                 |
 // | move UUID            | `done`: it is on that GPU. Its memory must have left. Error: it is on |
 // |                      | the former one                                                         |
+// | park                 | `done`: it is off its GPU, and all threads stand still. Error: it is   |
+// |                      | suspended on its GPU                                                   |
+// | detach               | `done`: it has no file that others have. Only after `park`             |
+// | unpark               | `done`: as before `park`. Not after `detach`: then the files come      |
+// |                      | through a socket of its own (native/keeper/shared_files.h)             |
 // | resume               | `done`: all memory is back, and it goes on. Error: it stays suspended, |
 // |                      | and nothing has moved                                                  |
 // | drop                 | `done`: the arena is given up. Error: it is kept                       |

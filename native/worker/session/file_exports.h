@@ -53,6 +53,9 @@ class FileExports {
   /// Whether other processes may have memory through a descriptor of a program.
   bool offersMemory();
 
+  /// Whether there may be exports by descriptor.
+  bool any() const { return any_.load(std::memory_order_acquire); }
+
   /// A descriptor that is readable if settle() has work.
   int hangUps() const { return hangUps_; }
   /// Ends the exports whose descriptors are closed.

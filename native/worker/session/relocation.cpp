@@ -61,6 +61,13 @@ std::string Relocation::moveTo(std::string_view gpu) {
     return "its worker does not see GPU " + std::string(gpu) +
            ": it began before allocations could move";
   if (*target == 0) return {};
+  if (std::string sentence = take(); !sentence.empty()) return sentence;
+  std::string sentence = restore(exchange(gpus, *target));
+  std::string stuck = lost_ ? std::string() : unlock();
+  return stuck.empty() ? sentence : stuck;
+}
+
+std::string Relocation::take() {
   if (driver_.cuCheckpointProcessRestore == nullptr)
     return "the driver moves no programs: version 580 or newer is needed";
   CUcheckpointLockArgs args{};
@@ -68,12 +75,22 @@ std::string Relocation::moveTo(std::string_view gpu) {
   CUresult status = driver_.cuCheckpointProcessLock(getpid(), &args);
   if (status != CUDA_SUCCESS) return failed("stop it", status);
   status = driver_.cuCheckpointProcessCheckpoint(getpid(), nullptr);
-  std::string sentence =
-      status == CUDA_SUCCESS ? restore(exchange(gpus, *target)) : notTaken(status);
-  if (!lost_) status = driver_.cuCheckpointProcessUnlock(getpid(), nullptr);
-  if (lost_ || status == CUDA_SUCCESS) return sentence;
+  if (status == CUDA_SUCCESS) return {};
+  std::string stuck = unlock();
+  return stuck.empty() ? notTaken(status) : stuck;
+}
+
+std::string Relocation::putBack() {
+  const CUresult status = driver_.cuCheckpointProcessRestore(getpid(), nullptr);
+  if (status == CUDA_SUCCESS) return unlock();
   lost_ = true;
-  return failed("let it go on", status);
+  return failed("bring it back to its GPU", status);
+}
+
+std::string Relocation::unlock() {
+  const CUresult status = driver_.cuCheckpointProcessUnlock(getpid(), nullptr);
+  lost_ = status != CUDA_SUCCESS;
+  return lost_ ? failed("let it go on", status) : std::string();
 }
 
 /// The pairs must name each visible GPU (H200, driver 580). After a refusal, a restoration without

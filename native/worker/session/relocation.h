@@ -21,10 +21,17 @@ class Relocation {
   /// is empty if it is done; else the process is where it was, unless it is lost().
   std::string moveTo(std::string_view gpu);
 
+  /// Takes the process from its GPU: it has nothing of the driver's but memory then. No call may be
+  /// executed before putBack(). The sentence is empty if it is done.
+  std::string take();
+  /// Brings it back to its GPU. If the sentence is not empty, it is lost().
+  std::string putBack();
+
   /// It is on no GPU any more, and no call of the driver returns.
   bool lost() const { return lost_; }
 
  private:
+  std::string unlock();
   std::string restore(std::vector<CUcheckpointGpuPair> pairs);
   std::string notTaken(CUresult status) const;
   std::string failed(const char* what, CUresult status) const;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "native/worker/accounts/held_memory.h"
 #include "native/worker/session/session.h"
 #include "wire/wait.h"
 
@@ -57,6 +58,39 @@ std::string Suspension::move(std::string_view gpu) {
   std::string sentence = relocation_.moveTo(gpu);
   if (relocation_.lost()) session_.fail(sentence);
   return sentence;
+}
+
+std::string Suspension::whyNotParked() {
+  if (relocation_.lost()) return "the driver has lost it";
+  if (!suspended_) return "it is not suspended";
+  if (session_.fileExports.any()) return "it shares objects with other processes";
+  if (session_.managed.answersFaults) return "it has managed memory that moves";
+  if (std::string sentence = whyStays(); !sentence.empty()) return sentence;
+  return session_.swap.bytes() > 0 ? "its GPU memory has not left" : "";
+}
+
+/// Threads that allocate memory may be stopped while they do, so nothing is allocated meanwhile.
+std::string Suspension::park(OwnedFile& answer, int commands) {
+  if (std::string sentence = whyNotParked(); !sentence.empty()) return sentence;
+  const auto blind = session_.gate.blind();
+  if (std::string sentence = relocation_.take(); !sentence.empty()) {
+    if (relocation_.lost()) session_.fail(sentence);
+    return sentence;
+  }
+  closeHeldMemory();
+  session_.connection.pauseEnds();
+  const bool stopped = parking_.stop();
+  if (stopped) {
+    [[maybe_unused]] const auto written = write(answer.get(), "done\n", 5);
+    close(answer.release());
+    answer = OwnedFile(parking_.await(commands));
+    parking_.proceed();
+  }
+  session_.connection.resumeEnds();
+  std::string sentence = relocation_.putBack();
+  if (relocation_.lost()) session_.fail(sentence);
+  if (sentence.empty()) reopenHeldMemory();
+  return stopped ? sentence : "its threads do not stop, or it has too many files";
 }
 
 std::string Suspension::resume() {

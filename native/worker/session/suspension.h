@@ -8,6 +8,7 @@
 
 #include "native/worker/session/idle_contexts.h"
 #include "native/worker/session/owned_file.h"
+#include "native/worker/session/parking.h"
 #include "native/worker/session/relocation.h"
 
 namespace worker {
@@ -29,6 +30,11 @@ class Suspension {
   /// Moves the suspended session, whose memory has left, to another GPU. Done at once if it is
   /// there. If the driver loses the session, it ends.
   std::string move(std::string_view gpu);
+  /// Takes the suspended session, whose memory has left, from its GPU, and parks the process
+  /// (parking.h): other programs may write it to a file then. Returns at once if that is refused.
+  /// Otherwise it answers, executes what comes from `commands`, and returns once the session is
+  /// back on its GPU. `answer` is then another descriptor. If the driver loses it, it ends.
+  std::string park(OwnedFile& answer, int commands);
   /// Brings all of its memory back, and lets the session go on. If there is no room for the memory,
   /// it stays suspended. Does nothing if it is not suspended.
   std::string resume();
@@ -36,12 +42,14 @@ class Suspension {
   std::string drop();
 
  private:
+  std::string whyNotParked();
   std::string stop(std::uint64_t deadline);
   std::string stopCalls(std::uint64_t deadline);
 
   Session& session_;
   IdleContexts contexts_;
   Relocation relocation_;
+  Parking parking_;
   bool suspended_ = false;
 };
 

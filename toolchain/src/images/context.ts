@@ -29,6 +29,7 @@ const INSTALLED = {
   'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
   'native/arena/nvidia-virtual-arena': 'nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer': 'nvidia-virtual-closer',
+  'native/keeper/nvidia-virtual-keeper': 'nvidia-virtual-keeper',
   'native/launcher/nvidia-virtual-launcher': 'nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1': 'libsimulator-nvml.so.1',
@@ -41,8 +42,8 @@ const CONTAINER_FILES = path.join(REPOSITORY, 'device-plugin/container');
 export interface NativeBuilds {
   readonly portable: string;
   /**
-   * Parts that are not in the portable build: launcher, closer and arena, which are linked
-   * statically, and the simulated driver.
+   * Parts that are not in the portable build: launcher, closer, keeper and arena, which are
+   * linked statically, and the simulated driver.
    */
   readonly ordinary: string;
 }

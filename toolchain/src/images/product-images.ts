@@ -10,6 +10,7 @@ const CONTEXTS = buildDirectory('images');
 const ORDINARY_PARTS = [
   'native/arena/nvidia-virtual-arena',
   'native/closer/nvidia-virtual-closer',
+  'native/keeper/nvidia-virtual-keeper',
   'native/launcher/nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1',
   'native/simulator/libsimulator-nvml.so.1',
