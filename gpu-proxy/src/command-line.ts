@@ -157,6 +157,39 @@ function addAdminCommands(
         ),
       ),
     );
+  add(
+    'checkpoint',
+    'write the GPU side of the programs of an allocation to files; the programs live on and wait',
+    CLIENT_OPTIONS,
+  )
+    .argument('<id|name>', 'the allocation')
+    .argument('<directory>', 'a directory that does not exist')
+    .option('--encrypt', 'do not keep the key on the node, but print it')
+    .option('--key-file <path>', 'the same, and write the key to this new file')
+    .action((id: string, directory: string, flags: Flags) =>
+      carryOut((commands) =>
+        commands.checkpoint(
+          id,
+          {
+            ...{ ...loadFlags(CLIENT_OPTIONS, flags), directory },
+            ...{ encrypt: flags['encrypt'] === true, keyFile: keyFileOf(flags) },
+          },
+          screen,
+        ),
+      ),
+    );
+  add('restore', 'continue the programs of an allocation from its files', CLIENT_OPTIONS)
+    .argument('<directory>', 'the directory')
+    .option('--key-file <path>', 'a file with the key; -: standard input')
+    .action((directory: string, flags: Flags) =>
+      carryOut((commands) =>
+        commands.restore(
+          directory,
+          { ...loadFlags(CLIENT_OPTIONS, flags), keyFile: keyFileOf(flags) },
+          screen,
+        ),
+      ),
+    );
   add('delete', 'delete an allocation that no program uses', CLIENT_OPTIONS)
     .argument('<id|name>', 'the allocation')
     .option('--force', 'end its programs: their next CUDA call returns an error')
@@ -169,6 +202,10 @@ function addAdminCommands(
         ),
       ),
     );
+}
+
+function keyFileOf({ keyFile }: Flags): string | undefined {
+  return keyFile === undefined ? undefined : String(keyFile);
 }
 
 function addOptions(command: Command, schema: Schema): Command {

@@ -239,6 +239,33 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.arenas.limit === 0 ? 'hostMemory is 0, so its GPU memory cannot leave' : undefined;
   }
 
+  /** The allocation whose sessions are in this directory. @throws ProxyError CHECKPOINT_UNKNOWN */
+  findCheckpoint(directory: string): Allocation {
+    const isIn = ({ specification }: Allocation) =>
+      specification.checkpoint?.directory === directory;
+    const found = this.allocations.find(isIn);
+    if (!found) throw new ProxyError('CHECKPOINT_UNKNOWN', { directory });
+    return found;
+  }
+
+  /**
+   * Writes its sessions to files in a directory, which must not exist.
+   * @param kept whether this node keeps the key
+   * @returns the key. @throws ProxyError nothing has changed
+   */
+  checkpoint(allocation: Allocation, directory: string, kept: boolean): Promise<Buffer> {
+    return this.#registry.checkpoint(allocation, directory, kept);
+  }
+
+  /**
+   * Makes its sessions again from their files.
+   * @param key undefined: the one that this node has
+   * @throws ProxyError
+   */
+  restore(allocation: Allocation, key?: Buffer): Promise<void> {
+    return this.#registry.restore(allocation, key);
+  }
+
   /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   delete(allocation: Allocation, options: { force: boolean }): Promise<void> {
     return this.#registry.delete(allocation, options);

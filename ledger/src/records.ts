@@ -65,6 +65,17 @@ export type TraceMode = 'summary';
  */
 export type Suspender = 'node' | 'pod' | 'policy';
 
+/** The files of an allocation's sessions. */
+export interface CheckpointRecord {
+  readonly directory: string;
+  /** `writing`: the workers count, and the files are not complete. `file`: the files count. */
+  readonly stage: 'writing' | 'file';
+  /** Version of the driver that has to continue it. */
+  readonly driver: string;
+  /** Whether the programs went on until then: they do so afterwards. */
+  readonly resumes: boolean;
+}
+
 /** Content of allocation.json. */
 export interface AllocationSpecification {
   readonly version: 1;
@@ -103,6 +114,8 @@ export interface AllocationSpecification {
   readonly moving?: string | undefined;
   /** The GPU that its programs see, after it has moved. Undefined: the one on which it is. */
   readonly shownAs?: string | undefined;
+  /** Its sessions are in files, or on the way. Undefined: they have workers. */
+  readonly checkpoint?: CheckpointRecord | undefined;
   /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
   /** The kubelet's device ids. Undefined: not granted by the kubelet. */
@@ -118,6 +131,21 @@ export interface ProcessRecord {
   readonly uid: number;
 }
 
+interface WorkerRecord {
+  readonly pid: number;
+  readonly startTime: string;
+}
+
+/** A worker that stands still, so that it can be written to a file. */
+export interface ParkedRecord {
+  /** Has ended once it is in a file. */
+  readonly worker: WorkerRecord;
+  /** Holds its files meanwhile. Undefined: the worker has them. */
+  readonly keeper?: WorkerRecord | undefined;
+  /** The process that was made from the file. Undefined: none. */
+  readonly restored?: WorkerRecord | undefined;
+}
+
 /** Content of session.json. */
 export interface SessionRecord {
   readonly version: 1;
@@ -126,7 +154,10 @@ export interface SessionRecord {
   /** Id of its allocation. */
   readonly allocation: string;
   readonly client: ProcessRecord;
-  readonly worker: { readonly pid: number; readonly startTime: string };
+  /** Its keeper, while its worker is in a file. */
+  readonly worker: WorkerRecord;
+  /** Undefined: its worker is not parked. */
+  readonly parked?: ParkedRecord | undefined;
   /** Index in the quota file. */
   readonly slot: number;
   readonly startedAt: string;

@@ -236,6 +236,30 @@ const TABLE = {
     'Allocation {id} stays on its GPU, because process {pid} ({program}) cannot move to {gpu}: ' +
       '{reason}. Nothing has changed. End the process, or try again later.',
   ],
+  CHECKPOINT_REFUSED: [
+    125,
+    'Allocation {id} is not written to {directory}: {reason}. Its programs go on as before.',
+  ],
+  CHECKPOINT_NOT_RESTORED: [
+    125,
+    'Allocation {id} stays in {directory}: {reason}. Nothing has changed, and its programs wait.',
+  ],
+  ALLOCATION_IN_FILE: [
+    125,
+    'Allocation {id} is in {directory}, so it is not resumed. Restore it: ' +
+      '`gpu-proxy restore {directory}`.',
+  ],
+  CHECKPOINT_UNKNOWN: [
+    125,
+    'No allocation of this node is in {directory}: `gpu-proxy ls` shows which are in a file, and ' +
+      'only the node whose programs live on can continue them.',
+  ],
+  KEY_NOT_WRITTEN: [
+    2,
+    'The key cannot be written to {file}: {reason}. Choose a file that does not exist, outside ' +
+      'of the directory of the checkpoint.',
+  ],
+  KEY_NOT_READ: [2, 'The key cannot be read from {file}: {reason}.'],
   HOST_MEMORY_NOT_LEFT: [
     125,
     'The GPU memory of allocation {id} stays on the GPU: it needs {needed} of host memory, and ' +

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
@@ -8,6 +8,7 @@ import { findProcess } from '@nvidia-virtual/service/process-table';
 import { locateInstallation } from '../host/installation.js';
 import { clientEnvironment } from '../run/run.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
+import { withCriu } from '../testing/criu.js';
 import { cudaProgram } from '../testing/cuda-program.js';
 
 const HOLDING = cudaProgram(
@@ -82,6 +83,34 @@ test('suspend and resume: the calls of a program wait meanwhile', async () => {
   expect((await there('resume', id)).stdout).toBe(`${id} is resumed\n`);
   expect((await there('ls')).stdout).toMatch(/ train .* resident$/m);
   expect((await program.end()).stdout).toBe('got 0\nthen 0\n');
+});
+
+withCriu('checkpoint and restore: a program goes on from its files', async () => {
+  await create('--name', 'train', '--memory', '1GiB');
+  const program = runThere('--allocation', 'train');
+  await program.printed('got 0');
+  const files = path.join(place.directory, 'files');
+  const keyFile = path.join(place.directory, 'key');
+  const inside = path.join(files, 'key');
+  expect((await there('checkpoint', 'train', files, '--key-file', inside)).stderr).toContain(
+    'it would lie beside the data',
+  );
+  expect((await there('checkpoint', 'train', files, '--key-file', keyFile)).stdout).toMatch(
+    /^\w+ is in \S+\/files in [\d.]+ s: the CUDA calls of its programs wait until .* restored\n$/,
+  );
+  expect((await there('ls')).stdout).toMatch(/ train .* 100 MiB +100 MiB .* out, in a file$/m);
+  expect((await there('resume', 'train')).stderr).toContain(`gpu-proxy restore ${files}`);
+  expect((await there('restore', files)).stderr).toContain('the node does not have its key');
+  expect((await there('restore', keyFile)).stderr).toContain('No allocation of this node is in');
+  expect((await there('restore', files, '--key-file', inside)).stderr).toContain('no such file');
+  expect((await there('restore', files, '--key-file', keyFile)).stdout).toMatch(
+    /^\w+ is restored in [\d.]+ s\n$/,
+  );
+  const { stdout } = await there('checkpoint', 'train', files, '--encrypt');
+  const [, key = ''] = /^The key, which is kept nowhere: ([0-9a-f]{64})$/m.exec(stdout) ?? [];
+  writeFileSync(keyFile, key);
+  await there('restore', files, '--key-file', keyFile);
+  expect(await finish(program)).toBe('got 0\nthen 0\n');
 });
 
 test('move: a program goes on, on another GPU', async () => {

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type {
   AllocationMessage,
@@ -14,6 +15,7 @@ import type {
   TopOptions,
 } from '../options.js';
 import { policyMessage, sharingModeMessage } from './convert.js';
+import { KeyFile, readKey } from './key-file.js';
 import { listView, topView } from './views.js';
 
 /** Output of the commands. */
@@ -130,6 +132,52 @@ export function move(
     const { id, gpuUuids, suspended } = await client.call('moveAllocation', { id: idOrName, gpu });
     const state = suspended ? ', and is still suspended' : '';
     screen.write(`${id} has moved to GPU ${gpu} (${gpuUuids.join(', ')})${took()}${state}\n`);
+  });
+}
+
+/** With `encrypt`, the node does not keep the key: it is printed, or written to a file. */
+export function checkpoint(
+  idOrName: string,
+  options: ClientOptions & {
+    readonly directory: string;
+    readonly encrypt: boolean;
+    readonly keyFile: string | undefined;
+  },
+  screen: Screen,
+): Promise<number> {
+  return withNode(options, async (client) => {
+    const took = stopwatch();
+    const directory = path.resolve(options.directory);
+    const { keyFile } = options;
+    const file = keyFile === undefined ? undefined : new KeyFile(keyFile, directory);
+    const encrypt = options.encrypt || file !== undefined;
+    try {
+      const request = { id: idOrName, directory, encrypt };
+      const { allocation, key } = await client.call('checkpointAllocation', request);
+      file?.write(key);
+      screen.write(
+        `${allocation.id} is in ${directory}${took()}: the CUDA calls of its programs wait until ` +
+          'it is restored\n',
+      );
+      if (encrypt && !file) screen.write(`The key, which is kept nowhere: ${key}\n`);
+    } finally {
+      file?.close();
+    }
+  });
+}
+
+export function restore(
+  directory: string,
+  options: ClientOptions & { readonly keyFile: string | undefined },
+  screen: Screen,
+): Promise<number> {
+  return withNode(options, async (client) => {
+    const key = options.keyFile === undefined ? '' : readKey(options.keyFile);
+    const took = stopwatch();
+    const request = { directory: path.resolve(directory), key };
+    const { id, suspended } = await client.call('restoreAllocation', request);
+    const state = suspended ? ', and is still suspended' : '';
+    screen.write(`${id} is restored${took()}${state}\n`);
   });
 }
 

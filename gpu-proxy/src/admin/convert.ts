@@ -127,6 +127,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     createdAt,
     draining,
     owner,
+    checkpoint,
     slots = [],
   } = allocation.specification;
   const { sessions, threads, handles, pinnedMemory } = limits;
@@ -145,6 +146,7 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     ...(uid === undefined ? {} : { uid }),
     ...{ createdAt, draining, suspended: allocation.suspended, socketPath: allocation.socketPath },
     ...{ state: MEMORY_STATES[allocation.state], outBytes: allocation.outBytes },
+    checkpoint: checkpoint?.stage === 'file' ? checkpoint.directory : '',
     memoryUsedBytes: allocation.memoryUsed,
     peakMemoryBytes: allocation.peakMemory,
     time: node.timeOf(allocation),
@@ -173,7 +175,7 @@ function grantMessage({
     mode: 'SHARING_MODE_UNSPECIFIED',
     limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
     ...{ createdAt, draining: false, suspended: false, socketPath: '' },
-    ...{ memoryUsedBytes: 0, peakMemoryBytes: 0, outBytes: 0 },
+    ...{ memoryUsedBytes: 0, peakMemoryBytes: 0, outBytes: 0, checkpoint: '' },
     state: 'MEMORY_STATE_UNSPECIFIED',
     time: { granted: 0, waited: 0, overrun: 0, windows: 0 },
     ...{ sessions: [], slots },

@@ -49,6 +49,10 @@ const STATUS: Partial<Record<ErrorCode, status>> = {
   MEMORY_NOT_BACK: status.RESOURCE_EXHAUSTED,
   ALLOCATION_STAYS: status.FAILED_PRECONDITION,
   PROGRAM_NOT_MOVED: status.FAILED_PRECONDITION,
+  CHECKPOINT_REFUSED: status.FAILED_PRECONDITION,
+  CHECKPOINT_NOT_RESTORED: status.FAILED_PRECONDITION,
+  CHECKPOINT_UNKNOWN: status.NOT_FOUND,
+  ALLOCATION_IN_FILE: status.FAILED_PRECONDITION,
   SUSPENDED_BY_POD: status.FAILED_PRECONDITION,
   ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
 };
@@ -144,6 +148,17 @@ function unaryCalls(node: GpuNode, granted: Granted) {
     moveAllocation: async ({ id, gpu }) => {
       const allocation = node.find(id);
       await node.move(allocation, gpu);
+      return allocationMessage(node, allocation);
+    },
+    checkpointAllocation: async ({ id, directory, encrypt }) => {
+      const allocation = node.find(id);
+      const key = await node.checkpoint(allocation, directory, !encrypt);
+      const text = encrypt ? key.toString('hex') : '';
+      return { allocation: allocationMessage(node, allocation), key: text };
+    },
+    restoreAllocation: async ({ directory, key }) => {
+      const allocation = node.findCheckpoint(directory);
+      await node.restore(allocation, key === '' ? undefined : Buffer.from(key, 'hex'));
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {

@@ -92,8 +92,9 @@ function stateOf(allocation: AllocationMessage): string {
   return `${draining ? 'draining, ' : ''}${memoryStateOf(allocation)}`;
 }
 
-function memoryStateOf({ state }: AllocationMessage): string {
-  return state.replace('MEMORY_STATE_', '').toLowerCase();
+function memoryStateOf({ state, checkpoint }: AllocationMessage): string {
+  const memory = state.replace('MEMORY_STATE_', '').toLowerCase();
+  return checkpoint === '' ? memory : `${memory}, in a file`;
 }
 
 /** One update of `top`. Rates are relative to `before`, if given. */

@@ -165,6 +165,34 @@ export class AllocationRegistry {
     return this.#move(allocation, 'entering', by, () => allocation.unsuspend(by));
   }
 
+  /** Writes its sessions to files; see Checkpoint. @throws ProxyError */
+  async checkpoint(allocation: Allocation, directory: string, kept: boolean): Promise<Buffer> {
+    const begun = performance.now();
+    const key = await this.#change(allocation.checkpoint(directory, kept));
+    const seconds = (performance.now() - begun) / 1000;
+    this.#options.host.logger.info(
+      { ...named(allocation), directory, sessions: allocation.sessionCount, seconds },
+      'allocation is in a file',
+    );
+    return key;
+  }
+
+  /** Makes its sessions again from their files; see Checkpoint. @throws ProxyError */
+  async restore(allocation: Allocation, key: Buffer | undefined): Promise<void> {
+    const begun = performance.now();
+    await this.#change(allocation.restore(key));
+    const seconds = (performance.now() - begun) / 1000;
+    this.#options.host.logger.info(
+      { ...named(allocation), sessions: allocation.sessionCount, seconds },
+      'allocation is back from its file',
+    );
+  }
+
+  #change<T>(changing: Promise<T>): Promise<T> {
+    this.#options.changed();
+    return changing.finally(() => this.#options.changed());
+  }
+
   /** Moves it to another GPU, which has room for it. @throws ProxyError */
   async move(allocation: Allocation, gpu: string): Promise<void> {
     const begun = performance.now();

@@ -249,8 +249,11 @@ function find(files: SessionFiles): FoundSession {
  * reused.
  */
 function findWorker(
-  { worker }: SessionRecord,
+  { worker, parked }: SessionRecord,
   { figures }: SessionFiles,
 ): ProcessIdentity | undefined {
+  // The keeper has ended because the process has its files.
+  const restored = parked?.restored && { ...parked.restored, program: '' };
+  if (restored && isAlive(restored) && !isAlive({ ...worker, program: '' })) return restored;
   return worker.pid > 0 ? { ...worker, program: '' } : findProcess('--figures', figures);
 }

@@ -3,6 +3,7 @@ import type { AllocationSpecification, MemoryState, Suspender } from '@nvidia-vi
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
+import { Checkpoint } from '../checkpoints/checkpoint.js';
 import type { PeerCredentials } from '../host/addon.js';
 import type { LiveSession } from '../sessions/live-session.js';
 import { AllocationDirectory } from './allocation-directory.js';
@@ -28,6 +29,7 @@ export class Allocation {
   readonly #refusals: RefusalLog;
   readonly #suspension: Suspension;
   readonly #relocation: Relocation;
+  readonly #checkpoint: Checkpoint;
   /** Why the annotation of its pod is not followed yet, as a sentence; undefined: it is. */
   suspensionRefused: string | undefined;
   #socket: ClientSocket;
@@ -67,6 +69,10 @@ export class Allocation {
       sessions: () => this.sessions,
       placed: () => host.placed(this.specification),
     });
+    this.#checkpoint = new Checkpoint({
+      ...{ directory, host, logger: this.#logger, suspension: this.#suspension },
+      sessions: () => this.sessions,
+    });
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);
   }
@@ -100,6 +106,7 @@ export class Allocation {
     try {
       allocation.#sessions.takeOver();
       allocation.#relocation.takeOver();
+      allocation.#checkpoint.takeOver();
     } catch (error) {
       allocation.leave();
       throw error;
@@ -239,6 +246,24 @@ export class Allocation {
     return this.#relocation.move(gpu);
   }
 
+  /**
+   * Writes its sessions to files in a directory, which must not exist; see Checkpoint.
+   * @param kept whether this node keeps the key
+   * @returns the key. @throws ProxyError
+   */
+  checkpoint(directory: string, kept: boolean): Promise<Buffer> {
+    return this.#checkpoint.write(directory, kept);
+  }
+
+  /**
+   * Makes its sessions again from their files.
+   * @param key undefined: the one that this node has
+   * @throws ProxyError
+   */
+  restore(key: Buffer | undefined): Promise<void> {
+    return this.#checkpoint.read(key);
+  }
+
   /** The policy suspends it, and a part of its memory leaves; see Suspension. @throws ProxyError */
   evict(bytes: number): Promise<number> {
     return this.#suspension.evict(bytes);
@@ -316,6 +341,7 @@ export class Allocation {
     this.#queue.drop();
     this.#suspension.end();
     this.#relocation.end();
+    this.#checkpoint.end();
     this.#refusals.end();
     this.#sessions.leave();
   }
@@ -373,6 +399,7 @@ export class Allocation {
   #finish(): void {
     this.#suspension.end();
     this.#relocation.end();
+    this.#checkpoint.end();
     this.#refusals.end();
     this.#sessions.end();
   }

@@ -140,11 +140,12 @@ export class Suspension {
 
   /**
    * @returns false if it was not suspended, or if another one suspends it too
-   * @throws ProxyError MEMORY_NOT_BACK: it stays suspended
+   * @throws ProxyError it stays suspended
    */
   resume(by: Suspender): Promise<boolean> {
     return this.#next(async () => {
       if (!this.#suspended) return false;
+      this.#requireWorkers();
       const others = this.#others(by);
       const before = this.#suspendedBy;
       this.#save(others, others.length > 0);
@@ -160,6 +161,7 @@ export class Suspension {
    */
   whileOut(body: () => Promise<void>): Promise<void> {
     return this.#next(async () => {
+      this.#requireWorkers();
       this.#suspending = true;
       try {
         await this.#leaveAll(await this.#suspendAll());
@@ -168,6 +170,14 @@ export class Suspension {
         this.#suspending = false;
         if (!this.#suspended) await this.#resumeAll(this.#evictors);
       }
+    });
+  }
+
+  /** Executes `body` while it stays suspended. @throws Error if it is not */
+  whileSuspended(body: () => Promise<void>): Promise<void> {
+    return this.#next(async () => {
+      if (!this.#suspended) throw new Error('it was resumed meanwhile');
+      await body();
     });
   }
 
@@ -221,6 +231,13 @@ export class Suspension {
   get #outLargestFirst(): LiveSession[] {
     const out = this.#options.sessions().filter(({ arena }) => arena.outBytes > 0);
     return out.sort((one, other) => other.arena.outBytes - one.arena.outBytes);
+  }
+
+  #requireWorkers(): void {
+    const { checkpoint } = this.#options.directory.specification;
+    if (checkpoint === undefined) return;
+    const { directory } = checkpoint;
+    throw new ProxyError('ALLOCATION_IN_FILE', { id: this.#id, directory });
   }
 
   #others(by: Suspender): Suspender[] {

@@ -71,6 +71,21 @@ export class SessionArena implements ArenaHolder {
     return this.#record.handles.length > 0;
   }
 
+  /** The kernel's names of its files. */
+  get handles(): readonly string[] {
+    return this.#record.handles;
+  }
+
+  /** Its content is in a file, and nobody has it any more. */
+  noteInFile(): void {
+    this.#save({ ...this.#record, handles: [] });
+  }
+
+  /** The worker has it in these files again. */
+  noteFromFile(handles: readonly string[]): void {
+    this.#save({ ...this.#record, handles });
+  }
+
   /** Bytes of the arena that the worker has. */
   get size(): number {
     return this.#record.size;

@@ -8,7 +8,13 @@ import type { Arenas } from '../arenas/arenas.js';
 import { SessionArena } from '../arenas/session-arena.js';
 import type { Backend } from '../gpus/backend.js';
 import type { Addon } from '../host/addon.js';
-import type { Worker, WorkerExit, WorkerListener, WorkerStart } from '../workers/worker.js';
+import {
+  FoundWorker,
+  type Worker,
+  type WorkerExit,
+  type WorkerListener,
+  type WorkerStart,
+} from '../workers/worker.js';
 import {
   sendWorkerCommand,
   tellWorker,
@@ -53,7 +59,7 @@ export class LiveSession {
   /** Receives its GPU memory while it is suspended. */
   readonly arena: SessionArena;
   readonly #options: LiveSessionOptions;
-  readonly #worker: Worker;
+  #worker: Worker;
   #unwatchClient = () => {};
   readonly #silence: NodeJS.Timeout;
   #orphan: NodeJS.Timeout | undefined;
@@ -141,6 +147,31 @@ export class LiveSession {
     this.#worker.kill();
   }
 
+  /** Where its worker receives commands. */
+  get commandSocket(): string {
+    return this.#options.files.commands;
+  }
+
+  /** Where the keeper of its files receives commands. */
+  get keeperSocket(): string {
+    return this.#options.files.keeper;
+  }
+
+  saveRecord(record: SessionRecord): void {
+    this.#options.files.writeRecord(record);
+    this.session.record = record;
+  }
+
+  /** Another process is its worker now: its end is the end of the session. */
+  exchangeWorker(worker: SessionRecord['worker']): void {
+    this.#worker.leave();
+    this.saveRecord({ ...this.session.record, worker });
+    const identity = { ...worker, program: '' };
+    this.#worker = new FoundWorker(this.#options.addon, identity, {
+      exited: (exit) => this.#end(exit),
+    });
+  }
+
   /** Whether it has ended. */
   get over(): boolean {
     return this.#over;
@@ -149,6 +180,10 @@ export class LiveSession {
   /** Sends a command to the worker, and waits for its answer. */
   async command(command: WorkerCommand, timeoutMs = 0, file?: number): Promise<WorkerAnswer> {
     if (this.#over) return { kind: 'ended' };
+    if (this.session.record.parked)
+      return command.startsWith('suspend')
+        ? { kind: 'done', bytes: 0 }
+        : { kind: 'refused', reason: 'its worker is in a file' };
     const { addon, files } = this.#options;
     const answer = await sendWorkerCommand(addon, files.commands, command, { timeoutMs, file });
     const lives = !this.#over && isAlive({ ...this.session.record.worker, program: '' });
@@ -157,6 +192,7 @@ export class LiveSession {
 
   /** The same without an answer, for a worker that may not have begun. */
   tell(command: WorkerCommand): void {
+    if (this.session.record.parked) return;
     tellWorker(this.#options.addon, this.#options.files.commands, command);
   }
 
@@ -287,11 +323,19 @@ export class LiveSession {
     if (this.#over) return;
     this.#over = true;
     this.#stopWaiting();
+    this.#endParked();
     this.arena.end();
     this.#options.files.finish();
     this.session.end(exit, this.#options.memory().peak, this.#endBegun);
     if (this.session.died && !this.session.killed) this.#options.trouble(deathOf(this.session));
     this.#options.ended();
+  }
+
+  /** Nobody else needs these processes. */
+  #endParked(): void {
+    const { worker, keeper } = this.session.record.parked ?? {};
+    for (const each of [worker, keeper])
+      if (each && isAlive({ ...each, program: '' })) process.kill(each.pid, 'SIGKILL');
   }
 
   #stopWaiting(): void {

@@ -41,6 +41,8 @@ export class SessionFiles {
   readonly figures: string;
   /** Socket on which the worker receives commands. */
   readonly commands: string;
+  /** Socket on which the keeper of its files receives commands. */
+  readonly keeper: string;
   /** The record of its arena (arenas/session-arena.ts). */
   readonly arena: string;
   readonly #directory: string;
@@ -59,6 +61,7 @@ export class SessionFiles {
     this.#told = path.join(directory, 'told');
     this.figures = path.join(directory, 'figures');
     this.commands = path.join(directory, 'commands');
+    this.keeper = path.join(directory, 'keeper');
     this.arena = path.join(directory, 'arena');
   }
 

@@ -90,7 +90,7 @@ export class Session {
 
   /** @param logger adds allocation and session to each line. */
   constructor(
-    readonly record: SessionRecord,
+    public record: SessionRecord,
     readonly backend: Backend,
     readonly logger: Logger,
   ) {}

@@ -13,7 +13,13 @@ export type WorkerCommand =
   | `${'suspend' | 'leave' | 'enter'} ${number}`
   | `move ${string}`
   | 'resume'
+  | 'park'
+  | 'detach'
+  | 'unpark'
   | 'drop';
+
+/** The commands of native/keeper. */
+export type KeeperCommand = 'hold' | 'drop' | 'arena' | `give ${number}`;
 
 export type WorkerAnswer =
   /**
@@ -47,7 +53,7 @@ interface Sending {
 export async function sendWorkerCommand(
   addon: Addon,
   socket: string,
-  command: WorkerCommand,
+  command: WorkerCommand | KeeperCommand,
   { timeoutMs = 0, file }: Sending = {},
 ): Promise<WorkerAnswer> {
   const [answer, theirs] = addon.pipe();

@@ -15,7 +15,12 @@ import { ERROR_TRAILER, loadAdminService } from './service.js';
 const CALL_TIMEOUT_MS = 60_000;
 /** Calls that move the GPU memory of an allocation. */
 const MOVE_TIMEOUT_MS = 600_000;
-const MOVES: ReadonlySet<keyof AdminCalls> = new Set(['suspendAllocation', 'resumeAllocation']);
+const MOVES: ReadonlySet<keyof AdminCalls> = new Set([
+  'suspendAllocation',
+  'resumeAllocation',
+  'checkpointAllocation',
+  'restoreAllocation',
+]);
 
 type Callback = (error: ServiceError | null, response: unknown) => void;
 type Calls = Record<

@@ -96,6 +96,7 @@ export interface AllocationMessage {
   readonly draining: boolean;
   readonly suspended: boolean;
   readonly state: MemoryStateMessage;
+  readonly checkpoint: string;
   readonly outBytes: number;
   readonly socketPath: string;
   readonly memoryUsedBytes: number;
@@ -136,5 +137,10 @@ export interface AdminCalls {
   suspendAllocation: [{ readonly id: string }, AllocationMessage];
   resumeAllocation: [{ readonly id: string }, AllocationMessage];
   moveAllocation: [{ readonly id: string; readonly gpu: string }, AllocationMessage];
+  checkpointAllocation: [
+    { readonly id: string; readonly directory: string; readonly encrypt: boolean },
+    { readonly allocation: AllocationMessage; readonly key: string },
+  ];
+  restoreAllocation: [{ readonly directory: string; readonly key: string }, AllocationMessage];
   deleteAllocation: [{ readonly id: string; readonly force: boolean }, Record<string, never>];
 }

@@ -1,0 +1,188 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import type { Allocation } from '../allocations/allocation.js';
+import type { GpuNode } from '../node.js';
+import { withCriu } from '../testing/criu.js';
+import { MovingProgram } from '../testing/moving-program.js';
+import { startNode } from '../testing/node-under-test.js';
+
+const MiB = 2 ** 20;
+const QUOTA = 256 * MiB;
+
+let directory: string;
+let node: GpuNode;
+let programs: MovingProgram[];
+let files: string;
+
+beforeEach(async () => {
+  programs = [];
+  directory = makePrivateDirectory();
+  files = path.join(directory, 'checkpoint');
+  await restart();
+});
+afterEach(async () => {
+  for (const program of programs) program.kill();
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+async function start(allocation: Allocation, size = 8 * MiB): Promise<MovingProgram> {
+  const program = await MovingProgram.start(allocation.socketPath, size);
+  programs.push(program);
+  return program;
+}
+
+async function restart(): Promise<void> {
+  ({ node } = await startNode(path.join(directory, 'state'), {
+    settings: { hostMemory: 1024 * MiB },
+  }));
+}
+
+withCriu('programs go on from files, after a restart of gpu-proxy', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [first, second] = [await start(allocation), await start(allocation, 100_000)];
+  const seen = await first.check();
+  const workers = allocation.sessions.map(({ workerPid }) => identifyProcess(workerPid));
+  for (const program of programs) program.ask(); // under way meanwhile
+  await node.checkpoint(allocation, files, true);
+  await until(() => !workers.some(isAlive));
+  const { outBytes } = allocation;
+  expect(allocation.state).toBe('out');
+  expect(outBytes).toBeGreaterThan(8 * MiB);
+  await until(() => node.arenas.used === 0);
+  expect(statSync(files).mode & 0o777).toBe(0o700);
+  expect(readdirSync(files).length).toBe(2);
+
+  await node.leave();
+  await restart();
+  const found = node.find(allocation.id);
+  expect([found.state, found.outBytes, found.sessions.length]).toEqual(['out', outBytes, 2]);
+  await node.restore(found);
+  expect(await first.right()).toBe(seen);
+  await second.right();
+  expect([found.state, existsSync(files)]).toEqual(['resident', false]);
+  for (const program of programs) expect(await program.check()).toBe(seen);
+
+  // All of it works again.
+  await node.checkpoint(found, files, true);
+  await node.restore(found);
+  for (const program of programs) expect(await program.check()).toBe(seen);
+});
+
+withCriu('only the right key restores, and what is damaged or missing does not', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const key = await node.checkpoint(allocation, files, false);
+  const file = path.join(files, readdirSync(files)[0] as string);
+  const whole = readFileSync(file);
+  expect(whole.includes('.visible .entry add')).toBe(false); // the program's code
+
+  const refused = async (reason: string, given?: Buffer) =>
+    expect(node.restore(allocation, given)).rejects.toMatchObject({
+      code: 'CHECKPOINT_NOT_RESTORED',
+      message: expect.stringContaining(reason),
+    });
+  await refused('the node does not have its key');
+  await refused('the key is not the right one, or the file is damaged', Buffer.alloc(32));
+  const damaged = Buffer.from(whole);
+  damaged.writeUInt8(damaged.readUInt8(whole.length >> 1) ^ 1, whole.length >> 1);
+  for (const wrong of [damaged, whole.subarray(0, -1), Buffer.concat([whole, whole])]) {
+    writeFileSync(file, wrong);
+    await refused('the file is damaged', key);
+  }
+  rmSync(file);
+  await refused('no such file', key);
+  symlinkSync('/etc/passwd', file);
+  await refused('symbolic links', key);
+  rmSync(file);
+  await until(() => node.arenas.used === 0);
+  const inFile = { code: 'ALLOCATION_IN_FILE' };
+  await expect(node.resume(allocation)).rejects.toMatchObject(inFile);
+  await expect(allocation.move('another')).rejects.toMatchObject(inFile);
+  await expect(node.checkpoint(allocation, `${files}-2`, true)).rejects.toMatchObject({
+    code: 'CHECKPOINT_REFUSED',
+    message: expect.stringContaining('already'),
+  });
+
+  writeFileSync(file, whole);
+  program.ask();
+  await node.restore(allocation, key);
+  await program.right();
+});
+
+withCriu('what cannot be written goes on as before', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const refused = async (target: string, reason: string) => {
+    await expect(node.checkpoint(allocation, target, true)).rejects.toMatchObject({
+      code: 'CHECKPOINT_REFUSED',
+      message: expect.stringContaining(reason),
+    });
+    await program.check();
+    expect(allocation.specification.checkpoint).toBeUndefined();
+    expect(allocation.state).toBe('resident');
+  };
+  await refused(directory, 'file already exists');
+  await refused(path.join(directory, 'missing', 'files'), 'no such file or directory');
+  const shared = path.join(directory, 'shared');
+  mkdirSync(shared);
+  chmodSync(shared, 0o777);
+  await refused(path.join(shared, 'files'), 'is not of root alone');
+  node.settings = { ...node.settings, hostMemory: 0 };
+  await refused(files, 'hostMemory is 0');
+});
+
+withCriu('a suspended allocation stays suspended', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  await node.suspend(allocation);
+  const { outBytes } = allocation;
+  await node.checkpoint(allocation, files, true);
+  program.ask();
+  await node.restore(allocation);
+  expect([allocation.state, allocation.outBytes]).toEqual(['out', outBytes]);
+  await node.resume(allocation);
+  await program.right();
+});
+
+withCriu('a session ends with its program, and with a forced deletion', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [first, second] = [await start(allocation), await start(allocation)];
+  await node.checkpoint(allocation, files, true);
+  const [, live] = allocation.sessions;
+  first.kill();
+  await until(() => allocation.sessions.length === 1);
+  expect(allocation.sessions[0]).toBe(live);
+  await node.restore(allocation);
+  await second.check();
+  await node.checkpoint(allocation, files, true);
+  await node.delete(allocation, { force: true });
+  expect(node.allocations).toEqual([]);
+  second.ask();
+  await expect(second.right()).rejects.toThrow();
+});
+
+withCriu('a killed keeper ends only its session', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [, second] = [await start(allocation), await start(allocation)];
+  await node.checkpoint(allocation, files, true);
+  process.kill(allocation.sessions[0]?.workerPid as number, 'SIGKILL');
+  await until(() => allocation.sessions.length === 1);
+  await node.restore(allocation);
+  await second.check();
+});

@@ -1,0 +1,344 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import path from 'node:path';
+import type { AllocationSpecification, CheckpointRecord } from '@nvidia-virtual/ledger';
+import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
+import { readIfThere, syncToDisk, writeFileAtomically } from '@nvidia-virtual/service/files';
+import type { Logger } from 'pino';
+import type { AllocationDirectory } from '../allocations/allocation-directory.js';
+import type { AllocationHost } from '../allocations/allocation-host.js';
+import type { Suspension } from '../allocations/suspension.js';
+import type { MemoryFile } from '../arenas/memory-file.js';
+import type { LiveSession } from '../sessions/live-session.js';
+import { Criu } from './criu.js';
+import { pack, unpack } from './images.js';
+import { ParkedProcess } from './parked-process.js';
+import { deriveKey, KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
+import { makeStaging, removeStagings } from './staging.js';
+
+interface CheckpointOptions {
+  readonly directory: AllocationDirectory;
+  readonly host: Pick<AllocationHost, 'addon' | 'arenas' | 'backend' | 'installation' | 'launcher'>;
+  readonly logger: Logger;
+  readonly suspension: Pick<Suspension, 'suspend' | 'resume' | 'whileSuspended'>;
+  /** The live sessions. */
+  sessions(): readonly LiveSession[];
+}
+
+/** A session whose process is in memory again, parked. */
+interface Returned {
+  readonly live: LiveSession;
+  readonly arenas: readonly MemoryFile[];
+}
+
+const KEY = 'checkpoint-key';
+
+/**
+ * Writes the programs' side of the GPU to files, and makes it again: the workers of all sessions,
+ * and the GPU memory that has left. The programs themselves live on, and their CUDA calls wait. All
+ * or nothing: `checkpoint` of the specification says `writing` until all files are written and then
+ * `file`. So the next gpu-proxy knows whether the workers or the files count.
+ */
+export class Checkpoint {
+  readonly #options: CheckpointOptions;
+  #ended = false;
+
+  constructor(options: CheckpointOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param target path of a directory that does not exist
+   * @param kept whether this node keeps the key
+   * @returns the key
+   * @throws ProxyError nothing has changed
+   */
+  async write(target: string, kept: boolean): Promise<Key> {
+    const criu = await this.#admit(target);
+    const { suspension } = this.#options;
+    const resumes = await suspension.suspend('node');
+    const key = randomBytes(KEY_BYTES);
+    try {
+      await suspension.whileSuspended(() => this.#writeAll(target, { criu, key, kept, resumes }));
+      return key;
+    } catch (error) {
+      if (resumes && !this.#ended && !this.#record) await suspension.resume('node');
+      throw error instanceof ProxyError ? error : this.#refusal(target, systemReason(error));
+    }
+  }
+
+  /**
+   * @param given undefined: the key that this node keeps
+   * @throws ProxyError all stays in its files, except after a session that could not go on
+   */
+  async read(given: Key | undefined): Promise<void> {
+    const { suspension } = this.#options;
+    const record = this.#record;
+    if (!record) throw new ProxyError('CHECKPOINT_UNKNOWN', { directory: 'a file' });
+    try {
+      const key = given ?? this.#keptKey();
+      requireDriver(record.driver);
+      const criu = await Criu.find(this.#options.host.launcher);
+      await suspension.whileSuspended(() => this.#readAll(record, { criu, key }));
+    } catch (error) {
+      throw this.#notRestored(record, error);
+    }
+    if (record.resumes) await suspension.resume('node');
+  }
+
+  /** An earlier gpu-proxy may have been killed at any step. */
+  takeOver(): void {
+    const record = this.#record;
+    if (!record) return;
+    const { suspension, logger } = this.#options;
+    suspension
+      .whileSuspended(() => this.#settle(record))
+      .then(() => this.#record === undefined && record.resumes && suspension.resume('node'))
+      .catch((error) => logger.error((error as Error).message));
+  }
+
+  async #settle(record: CheckpointRecord): Promise<void> {
+    removeStagings(this.#specification.id);
+    if (record.stage === 'writing') return this.#undo(record);
+    await this.#finishWriting();
+    if (this.#options.sessions().length > 0) this.#endIfBack(record);
+  }
+
+  /** The allocation ends, or this gpu-proxy leaves it. */
+  end(): void {
+    this.#ended = true;
+  }
+
+  get #specification(): AllocationSpecification {
+    return this.#options.directory.specification;
+  }
+
+  get #record(): CheckpointRecord | undefined {
+    return this.#specification.checkpoint;
+  }
+
+  get #keyFile(): string {
+    return path.join(this.#options.directory.path, KEY);
+  }
+
+  #save(checkpoint: CheckpointRecord | undefined): void {
+    const { directory } = this.#options;
+    if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: this.#specification.id });
+    directory.save({ ...directory.specification, checkpoint });
+  }
+
+  #refusal(directory: string, reason: string): ProxyError {
+    return new ProxyError('CHECKPOINT_REFUSED', { id: this.#specification.id, directory, reason });
+  }
+
+  #notRestored({ directory }: CheckpointRecord, error: unknown): ProxyError {
+    if (error instanceof ProxyError) return error;
+    const reason = systemReason(error);
+    return new ProxyError('CHECKPOINT_NOT_RESTORED', {
+      ...{ id: this.#specification.id, directory, reason },
+    });
+  }
+
+  async #admit(target: string): Promise<Criu> {
+    try {
+      const why = this.#whyNot() ?? whyExposed(path.dirname(target));
+      if (why !== undefined) throw new Error(why);
+      return await Criu.find(this.#options.host.launcher);
+    } catch (error) {
+      throw this.#refusal(target, systemReason(error));
+    }
+  }
+
+  #whyNot(): string | undefined {
+    const { launcher, arenas } = this.#options.host;
+    if (this.#specification.owner) return 'it belongs to a pod';
+    if (this.#record) return `it is in ${this.#record.directory} already`;
+    if (launcher.allocations !== undefined)
+      return 'the workers of a Kubernetes node have namespaces of their own, which stay';
+    if (process.getuid?.() !== 0) return 'gpu-proxy is not root';
+    if (arenas.limit === 0) return 'hostMemory is 0';
+    const starting = this.#options.sessions().some(({ session }) => !session.introduced);
+    return starting ? 'a program is just starting' : undefined;
+  }
+
+  async #writeAll(
+    directory: string,
+    way: { criu: Criu; key: Key; kept: boolean; resumes: boolean },
+  ): Promise<void> {
+    const { resumes, key, kept } = way;
+    if (this.#record) throw this.#refusal(directory, `it is in ${this.#record.directory} already`);
+    try {
+      mkdirSync(directory, { mode: 0o700 });
+    } catch (error) {
+      throw this.#refusal(directory, systemReason(error));
+    }
+    const record = { directory, resumes, driver: driverVersion() };
+    this.#save({ ...record, stage: 'writing' });
+    try {
+      for (const live of this.#options.sessions()) await this.#writeOne(live, directory, way);
+      if (kept) writeFileAtomically(this.#keyFile, key.toString('hex'), { durable: true });
+      syncToDisk(directory);
+      this.#save({ ...record, stage: 'file' });
+    } catch (error) {
+      await this.#undo({ ...record, stage: 'writing' });
+      throw error;
+    }
+    await this.#finishWriting();
+  }
+
+  async #writeOne(
+    live: LiveSession,
+    directory: string,
+    { criu, key }: { criu: Criu; key: Key },
+  ): Promise<void> {
+    const { addon } = this.#options.host;
+    const name = nameOf(live);
+    await this.#processOf(live).park();
+    const staging = makeStaging(name);
+    try {
+      await criu.dump(live.session.record.worker.pid, staging);
+      const file = path.join(directory, name);
+      const writer = await SealedWriter.create(file, deriveKey(key, name));
+      try {
+        await pack(staging, live.arena.handles, { writer, addon });
+        await writer.finish();
+      } finally {
+        await writer.close();
+      }
+    } finally {
+      rmSync(staging, { recursive: true, force: true });
+    }
+  }
+
+  /** The files count from now on, so the workers end. */
+  async #finishWriting(): Promise<void> {
+    for (const live of this.#options.sessions()) await this.#processOf(live).leave();
+  }
+
+  /** The workers count: they go on as before, and the files are removed. */
+  async #undo({ directory }: CheckpointRecord): Promise<void> {
+    for (const live of this.#options.sessions()) {
+      const reason = await this.#processOf(live).unpark();
+      if (reason === undefined) continue;
+      live.session.logger.error(`The session ends, because it cannot go on: ${reason}.`);
+      live.kill();
+    }
+    this.#removeFiles(directory);
+    if (!this.#ended) this.#save(undefined);
+  }
+
+  #processOf(live: LiveSession): ParkedProcess {
+    return new ParkedProcess(live, this.#options.host);
+  }
+
+  #removeFiles(directory: string): void {
+    rmSync(directory, { recursive: true, force: true });
+    rmSync(this.#keyFile, { force: true });
+  }
+
+  #keptKey(): Key {
+    const text = readIfThere(this.#keyFile);
+    if (text === undefined) throw new Error('the node does not have its key: use --key-file');
+    return Buffer.from(text, 'hex');
+  }
+
+  async #readAll(record: CheckpointRecord, way: { criu: Criu; key: Key }): Promise<void> {
+    if (this.#record?.directory !== record.directory) throw new Error('it was restored meanwhile');
+    const returned: Returned[] = [];
+    const stagings: string[] = [];
+    try {
+      for (const live of this.#inFiles) {
+        const staging = makeStaging(nameOf(live));
+        stagings.push(staging);
+        const arenas: MemoryFile[] = [];
+        returned.push({ live, arenas });
+        await this.#unpack(live, { directory: record.directory, key: way.key, staging, arenas });
+      }
+      for (const [index, { live }] of returned.entries()) {
+        const process = this.#processOf(live);
+        await process.freePid();
+        await way.criu.restore(stagings[index] as string);
+        process.noteRestored();
+      }
+    } catch (error) {
+      for (const { live } of returned) this.#processOf(live).endStray();
+      for (const { arenas } of returned) for (const arena of arenas) arena.close();
+      throw error;
+    } finally {
+      for (const staging of stagings) rmSync(staging, { recursive: true, force: true });
+    }
+    const reasons: string[] = [];
+    for (const { live, arenas } of returned) {
+      const reason = await this.#processOf(live).takeBack(arenas);
+      for (const arena of arenas) arena.close();
+      if (reason !== undefined) reasons.push(reason);
+    }
+    if (!this.#endIfBack(record)) throw new Error(reasons[0] ?? 'a program is still in its file');
+  }
+
+  /** True if no session is in a file any more. */
+  #endIfBack({ directory }: CheckpointRecord): boolean {
+    if (this.#inFiles.length > 0) return false;
+    this.#save(undefined);
+    this.#removeFiles(directory);
+    return true;
+  }
+
+  get #inFiles(): LiveSession[] {
+    return this.#options.sessions().filter(({ session }) => session.record.parked !== undefined);
+  }
+
+  async #unpack(
+    live: LiveSession,
+    to: { directory: string; key: Key; staging: string; arenas: MemoryFile[] },
+  ): Promise<void> {
+    const { id } = this.#specification;
+    const name = nameOf(live);
+    const file = path.join(to.directory, name);
+    const reader = await SealedReader.open(file, deriveKey(to.key, name)).catch((error) => {
+      throw new Error(`${file} cannot be read: ${systemReason(error)}`);
+    });
+    try {
+      await unpack(reader, to.staging, async (bytes) => {
+        const wanted = { id, sizes: [bytes], again: 0, most: Number.POSITIVE_INFINITY };
+        const [arena] = await this.#options.host.arenas.make(wanted);
+        to.arenas.push(arena as MemoryFile);
+        return (arena as MemoryFile).fd;
+      });
+    } catch (error) {
+      if (error instanceof ProxyError) throw error;
+      throw new Error(`${file} cannot be read: ${systemReason(error)}`);
+    } finally {
+      await reader.close();
+    }
+  }
+}
+
+function nameOf({ session }: LiveSession): string {
+  return `${session.record.allocation}-session-${session.record.number}`;
+}
+
+/** Whether others could exchange a directory in this one. A sticky bit prevents that. */
+function whyExposed(parent: string): string | undefined {
+  const { mode, uid } = statSync(parent);
+  const writable = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
+  return uid === 0 && !writable ? undefined : `${parent} is not of root alone`;
+}
+
+/** The process has the code of the driver mapped from its file. */
+function requireDriver(version: string): void {
+  const present = driverVersion();
+  if (present !== version)
+    throw new Error(
+      `it was written with driver ${version}, and the node has ${present}. Install ${version}`,
+    );
+}
+
+/** Of NVIDIA's kernel module. */
+function driverVersion(): string {
+  try {
+    return readFileSync('/sys/module/nvidia/version', 'utf8').trim();
+  } catch {
+    return 'none';
+  }
+}

@@ -1,0 +1,187 @@
+import { existsSync, readlinkSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ParkedRecord } from '@nvidia-virtual/ledger';
+import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
+import type { AllocationHost } from '../allocations/allocation-host.js';
+import type { MemoryFile } from '../arenas/memory-file.js';
+import type { LiveSession } from '../sessions/live-session.js';
+import {
+  type KeeperCommand,
+  sendWorkerCommand,
+  type WorkerAnswer,
+  type WorkerCommand,
+} from '../workers/worker-commands.js';
+import { startKeeper, tellKeeper } from './keeper.js';
+
+type Host = Pick<AllocationHost, 'addon' | 'installation' | 'launcher'>;
+type Identity = ParkedRecord['worker'];
+
+/** How long the driver may take to take a process from its GPU, or to bring it back. */
+const DRIVER_MS = 60_000;
+const PID_MS = 10_000;
+const PID_LOOK_MS = 20;
+
+/**
+ * The process of a session on its way to a file and back. The record of the session names the
+ * worker and its keeper before either of them does something, so the next gpu-proxy can go on.
+ */
+export class ParkedProcess {
+  readonly #live: LiveSession;
+  readonly #host: Host;
+
+  constructor(live: LiveSession, host: Host) {
+    this.#live = live;
+    this.#host = host;
+  }
+
+  /** Makes it one that CRIU can write. @throws Error: unpark() undoes what is done */
+  async park(): Promise<void> {
+    const { worker } = this.#live.session.record;
+    this.#save({ worker });
+    await must(this.#tellWorker('park'));
+    const keeper = await startKeeper(worker.pid, this.#keeperOptions);
+    this.#save({ worker, keeper: { pid: keeper.pid, startTime: keeper.startTime ?? '' } });
+    await must(this.#tellKeeper('hold'));
+    await must(this.#tellWorker('detach'));
+  }
+
+  /** Lets the worker go on as before. @returns why it cannot; undefined: it does */
+  async unpark(): Promise<string | undefined> {
+    const { parked } = this.#live.session.record;
+    if (!parked) return undefined;
+    const given =
+      parked.keeper && isLive(parked.keeper)
+        ? await this.#tellKeeper(`give ${parked.worker.pid}`)
+        : undefined;
+    const answer =
+      given === undefined || given.kind === 'stays' ? await this.#tellWorker('unpark') : given;
+    // It may have refused to park, and knows of nothing then.
+    const never = answer.kind === 'refused' && parked.keeper === undefined;
+    if (answer.kind !== 'done' && !never) return reasonOf(answer);
+    this.#save(undefined);
+    if (parked.keeper) kill(parked.keeper);
+    return undefined;
+  }
+
+  /**
+   * The file counts: its processes end, and the keeper has its client. Unless it has got its files
+   * back already: then it counts.
+   */
+  async leave(): Promise<void> {
+    const { parked, worker } = this.#live.session.record;
+    if (!parked?.keeper) return;
+    if (!isLive(parked.keeper)) {
+      if (worker.pid === parked.restored?.pid) this.#save(undefined);
+      return;
+    }
+    if (worker.pid !== parked.keeper.pid) this.#live.exchangeWorker(parked.keeper);
+    kill(parked.worker);
+    this.endStray();
+    await this.#tellKeeper('drop');
+    this.#live.arena.noteInFile();
+  }
+
+  /** Ends a process that was made from the file and has not got its files. */
+  endStray(): void {
+    const { worker, restored } = this.#parked;
+    const { pid, startTime } = identifyProcess(worker.pid);
+    // Another program may have the pid, also another worker: that is left alone.
+    const isOurs = restored?.startTime === startTime || hasNoConnection(pid);
+    if (startTime !== undefined && isOurs) kill({ pid, startTime });
+  }
+
+  /**
+   * CRIU makes it with its former pid. A process that has ended has its pid until its parent knows.
+   * @throws Error if another process has the pid
+   */
+  async freePid(): Promise<void> {
+    this.endStray();
+    const { pid } = this.#parked.worker;
+    const deadline = Date.now() + PID_MS;
+    while (existsSync(`/proc/${pid}`)) {
+      if (Date.now() > deadline) {
+        const { program } = identifyProcess(pid);
+        throw new Error(`process ${pid} (${program}) has the pid of a worker. End it`);
+      }
+      await sleep(PID_LOOK_MS);
+    }
+  }
+
+  /** It was made from the file, with its former pid. */
+  noteRestored(): void {
+    const parked = this.#parked;
+    const { pid, startTime = '' } = identifyProcess(parked.worker.pid);
+    this.#save({ ...parked, restored: { pid, startTime } });
+  }
+
+  /** Gives it its files. @returns why it does not go on; undefined: it does */
+  async takeBack(arenas: readonly MemoryFile[]): Promise<string | undefined> {
+    const answer = await this.#giveAll(arenas);
+    if (answer.kind === 'done') {
+      this.#save(undefined);
+      return undefined;
+    }
+    await this.leave();
+    return reasonOf(answer);
+  }
+
+  async #giveAll(arenas: readonly MemoryFile[]): Promise<WorkerAnswer> {
+    const { restored } = this.#parked;
+    if (!restored) return { kind: 'ended' };
+    for (const arena of arenas) {
+      const answer = await this.#tellKeeper('arena', arena.fd);
+      if (answer.kind !== 'done') return answer;
+    }
+    this.#live.arena.noteFromFile(arenas.map(({ handle }) => handle));
+    this.#live.exchangeWorker(restored);
+    return this.#tellKeeper(`give ${restored.pid}`);
+  }
+
+  get #parked(): ParkedRecord {
+    return this.#live.session.record.parked as ParkedRecord;
+  }
+
+  get #keeperOptions() {
+    return { ...this.#host, socket: this.#live.keeperSocket };
+  }
+
+  #save(parked: ParkedRecord | undefined): void {
+    this.#live.saveRecord({ ...this.#live.session.record, parked });
+  }
+
+  #tellWorker(command: WorkerCommand): Promise<WorkerAnswer> {
+    const { addon } = this.#host;
+    return sendWorkerCommand(addon, this.#live.commandSocket, command, { timeoutMs: DRIVER_MS });
+  }
+
+  #tellKeeper(command: KeeperCommand, file?: number): Promise<WorkerAnswer> {
+    return tellKeeper(this.#keeperOptions, command, file);
+  }
+}
+
+/** Whether it is a worker that has put down its files. Others have the client at this number. */
+function hasNoConnection(pid: number): boolean {
+  try {
+    const isWorker = /nvidia-virtual-worker$/.test(readlinkSync(`/proc/${pid}/exe`));
+    return isWorker && readlinkSync(`/proc/${pid}/fd/3`) === 'anon_inode:[eventfd]';
+  } catch {
+    return false;
+  }
+}
+
+function isLive(identity: Identity): boolean {
+  return isAlive({ ...identity, program: '' });
+}
+
+function kill(identity: Identity): void {
+  if (isLive(identity)) process.kill(identity.pid, 'SIGKILL');
+}
+
+async function must(answer: Promise<WorkerAnswer>): Promise<void> {
+  const { kind, ...rest } = await answer;
+  if (kind !== 'done') throw new Error(reasonOf({ kind, ...rest } as WorkerAnswer));
+}
+
+function reasonOf(answer: WorkerAnswer): string {
+  return 'reason' in answer ? answer.reason : 'it has ended';
+}

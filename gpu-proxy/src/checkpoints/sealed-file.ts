@@ -1,0 +1,143 @@
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+/** Encrypts one file; never used for another one. */
+export type Key = Buffer;
+
+export const KEY_BYTES = 32;
+const TAG_BYTES = 16;
+const LENGTH_BYTES = 4;
+/** Plain bytes of a chunk, except the last one. */
+const CHUNK = 2 ** 20;
+const CIPHER = 'aes-256-gcm';
+
+/** @param name of the file, so that files of a checkpoint cannot be exchanged */
+export function deriveKey(key: Key, name: string): Key {
+  return Buffer.from(hkdfSync('sha256', key, '', `nvidia-virtual checkpoint ${name}`, KEY_BYTES));
+}
+
+/** Chunks cannot be exchanged, left out, or cut off at the end. */
+function nonce(index: number, last: boolean): Buffer {
+  const bytes = Buffer.alloc(12);
+  bytes.writeUInt8(last ? 1 : 0, 0);
+  bytes.writeBigUInt64BE(BigInt(index), 4);
+  return bytes;
+}
+
+/** Writes an encrypted and authenticated file. Each chunk is its length, its bytes and its tag. */
+export class SealedWriter {
+  readonly #file: FileHandle;
+  readonly #key: Key;
+  #index = 0;
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+
+  private constructor(file: FileHandle, key: Key) {
+    this.#file = file;
+    this.#key = key;
+  }
+
+  /** @param path a file that does not exist. @throws a system error */
+  static async create(path: string, key: Key): Promise<SealedWriter> {
+    return new SealedWriter(await open(path, 'wx', 0o600), key);
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    this.#pending.push(bytes);
+    this.#pendingBytes += bytes.length;
+    if (this.#pendingBytes <= CHUNK) return;
+    const all = Buffer.concat(this.#pending);
+    let at = 0;
+    for (; all.length - at > CHUNK; at += CHUNK)
+      await this.#seal(all.subarray(at, at + CHUNK), false);
+    this.#pending = [all.subarray(at)];
+    this.#pendingBytes = all.length - at;
+  }
+
+  /** Writes the last chunk, and waits until all is on the disk. */
+  async finish(): Promise<void> {
+    await this.#seal(Buffer.concat(this.#pending), true);
+    await this.#file.sync();
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
+  async #seal(plain: Buffer, last: boolean): Promise<void> {
+    const cipher = createCipheriv(CIPHER, this.#key, nonce(this.#index++, last));
+    const length = Buffer.alloc(LENGTH_BYTES);
+    length.writeUInt32BE(plain.length);
+    const sealed = [length, cipher.update(plain), cipher.final(), cipher.getAuthTag()];
+    await this.#file.writeFile(Buffer.concat(sealed));
+  }
+}
+
+/** Reads such a file, and returns only what is authentic. */
+export class SealedReader {
+  readonly #file: FileHandle;
+  readonly #key: Key;
+  readonly #size: number;
+  #at = 0;
+  #index = 0;
+  #plain: Buffer = Buffer.alloc(0);
+
+  private constructor(file: FileHandle, key: Key, size: number) {
+    this.#file = file;
+    this.#key = key;
+    this.#size = size;
+  }
+
+  /** Follows no link. @throws a system error */
+  static async open(path: string, key: Key): Promise<SealedReader> {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    return new SealedReader(file, key, (await file.stat()).size);
+  }
+
+  /** @throws Error if the key is wrong, or the file is damaged or too short */
+  async read(bytes: number): Promise<Buffer> {
+    const parts = [this.#plain];
+    let have = this.#plain.length;
+    for (; have < bytes; have += (parts.at(-1) as Buffer).length) parts.push(await this.#open());
+    const all = parts.length === 1 ? this.#plain : Buffer.concat(parts);
+    this.#plain = all.subarray(bytes);
+    return all.subarray(0, bytes);
+  }
+
+  /** Requires that everything was read. @throws Error if there is more */
+  finish(): void {
+    if (this.#at !== this.#size || this.#plain.length > 0) throw damaged();
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
+  async #open(): Promise<Buffer> {
+    const length = (await this.#take(LENGTH_BYTES)).readUInt32BE();
+    if (length > CHUNK) throw damaged();
+    const sealed = await this.#take(length);
+    const tag = await this.#take(TAG_BYTES);
+    const last = this.#at === this.#size;
+    const decipher = createDecipheriv(CIPHER, this.#key, nonce(this.#index++, last));
+    decipher.setAuthTag(tag);
+    try {
+      return Buffer.concat([decipher.update(sealed), decipher.final()]);
+    } catch {
+      throw damaged();
+    }
+  }
+
+  async #take(bytes: number): Promise<Buffer> {
+    const buffer = Buffer.alloc(bytes);
+    const { bytesRead } = await this.#file.read(buffer, 0, bytes, this.#at);
+    if (bytesRead !== bytes) throw damaged();
+    this.#at += bytes;
+    return buffer;
+  }
+}
+
+function damaged(): Error {
+  return new Error('the key is not the right one, or the file is damaged');
+}
