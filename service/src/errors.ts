@@ -234,7 +234,7 @@ const TABLE = {
   PROGRAM_NOT_MOVED: [
     125,
     'Allocation {id} stays on its GPU, because process {pid} ({program}) cannot move to {gpu}: ' +
-      '{reason}. Nothing has changed. End the process, or try again later.',
+      '{reason}. {outcome}. End the process, or try again later.',
   ],
   CHECKPOINT_REFUSED: [
     125,

@@ -237,7 +237,7 @@ describe('with workers that answer as told', () => {
     workers.tell({ suspend: `done ${4 * MiB}`, [`move ${there}`]: 'error it is a test' }, 2);
     await expect(node.move(allocation, '1')).rejects.toMatchObject({
       code: 'PROGRAM_NOT_MOVED',
-      message: expect.stringContaining('it is a test'),
+      message: expect.stringContaining('it is a test. Nothing has changed.'),
     });
     expect(movesOf().sort()).toEqual([
       `1 move ${here}`,
@@ -260,7 +260,12 @@ describe('with workers that answer as told', () => {
   test('a session that cannot return ends, and no other one', async () => {
     const lost = { [`move ${there}`]: 'error it is a test', [`move ${here}`]: 'error it is lost' };
     workers.tell({ suspend: `done ${4 * MiB}`, ...lost }, 2);
-    await expect(node.move(allocation, '1')).rejects.toMatchObject({ code: 'PROGRAM_NOT_MOVED' });
+    await expect(node.move(allocation, '1')).rejects.toMatchObject({
+      code: 'PROGRAM_NOT_MOVED',
+      message: expect.stringMatching(
+        /it is a test\. The sessions of process \d+ \(.+\) could not return, and have ended\./,
+      ),
+    });
     await until(() => allocation.sessionCount === 1);
     expect(allocation.sessions.map(({ session }) => session.record.number)).toEqual([1]);
   });

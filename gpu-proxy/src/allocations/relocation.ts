@@ -127,11 +127,15 @@ export class Relocation {
       tried.push(live);
       const answer = await tell(live, to, this.#timeoutMs);
       if (!isRefusal(answer)) continue;
-      await this.#gather(tried, from);
+      const ended = await this.#gather(tried, from);
       const { pid, program } = live.session.record.client;
       throw new ProxyError('PROGRAM_NOT_MOVED', {
         ...{ id: this.#specification.id, pid, program, gpu: to },
         reason: answer.reason,
+        outcome:
+          ended.length === 0
+            ? 'Nothing has changed'
+            : `The sessions of ${ended.map(nameOf).join(', ')} could not return, and have ended`,
       });
     }
     const { shownAs = from } = this.#specification;
@@ -142,8 +146,12 @@ export class Relocation {
     this.#options.placed();
   }
 
-  /** Ends the sessions that cannot be on the GPU. A move there may have to end first. */
-  async #gather(sessions: readonly LiveSession[], gpu: string): Promise<void> {
+  /**
+   * Ends the sessions that cannot be on the GPU. A move there may have to end first.
+   * @returns those that it has ended
+   */
+  async #gather(sessions: readonly LiveSession[], gpu: string): Promise<LiveSession[]> {
+    const ended: LiveSession[] = [];
     for (const live of sessions) {
       const answer = await tell(live, gpu, 2 * this.#timeoutMs);
       if (!isRefusal(answer)) continue;
@@ -151,7 +159,9 @@ export class Relocation {
         `The session ends, because it cannot return to GPU ${gpu}: ${answer.reason}.`,
       );
       live.kill();
+      ended.push(live);
     }
+    return ended;
   }
 }
 
@@ -164,6 +174,11 @@ async function tell(live: LiveSession, gpu: string, timeoutMs: number): Promise<
   if (session.introduced || arena.mayBeOut) return live.command(`move ${gpu}`, timeoutMs);
   live.tell(`move ${gpu}`);
   return { kind: 'done', bytes: 0 };
+}
+
+function nameOf({ session }: LiveSession): string {
+  const { pid, program } = session.record.client;
+  return `process ${pid} (${program})`;
 }
 
 function reasonOf(error: unknown): string {
