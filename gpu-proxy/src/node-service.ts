@@ -210,9 +210,14 @@ export class NodeService {
     await this.#moveHttp().catch((error: Error) => this.#log.logger.error(error.message));
   }
 
-  /** @throws ProxyError WARM_WORKERS_NOT_LEFT */
+  /** @throws ProxyError WARM_WORKERS_NOT_LEFT, OVERSUBSCRIPTION_HOST */
   #followSettings(): void {
-    if (this.#node) this.#node.settings = settingsOf(this.#store.current, this.#node.gpus);
+    if (!this.#node) return;
+    const { current } = this.#store;
+    const { gpus, arenas } = this.#node;
+    if (this.#kubernetes)
+      checkHostMemory(gpus, slotSettingsOf(current), arenas.limitOf(current.hostMemory));
+    this.#node.settings = settingsOf(current, gpus);
   }
 
   #attempt(step: () => void): void {

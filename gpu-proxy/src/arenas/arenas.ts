@@ -92,7 +92,12 @@ export class Arenas {
 
   /** Limit on `used`. 0: memory does not leave. */
   get limit(): number {
-    return this.#options.limit() ?? Math.floor(this.#memory.total / 2);
+    return this.limitOf(this.#options.limit());
+  }
+
+  /** The limit that an option makes. Undefined: half of the node's memory. */
+  limitOf(bytes: number | undefined): number {
+    return bytes ?? Math.floor(this.#memory.total / 2);
   }
 
   /**

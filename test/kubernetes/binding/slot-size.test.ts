@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { type BindingScene, bindingSuite, HOLDING } from './scene.js';
 
@@ -78,4 +80,16 @@ test('pods on an oversubscribed GPU have more slots, and its memory in turns', a
   const programs = [one, other].map(({ pod, socket }) => scene.run(pod, socket, HOLDING));
   for (const program of programs) await program.printed('got 0');
   for (const program of programs) expect(await program.finish()).toContain('then 0');
+});
+
+test('a reload with too little hostMemory for all slots is refused', async () => {
+  const config = path.join(scene.directory, 'gpu-proxy.json');
+  const hostMemory = (limit: string) =>
+    writeFileSync(config, JSON.stringify({ hostMemory: limit }));
+  hostMemory('16GiB');
+  await scene.serve({}, '--oversubscription', '1.5', '--config', config);
+  hostMemory('1GiB');
+  scene.proxy.process.kill('SIGHUP');
+  await scene.proxy.printed('but hostMemory is 1 GiB. Raise hostMemory');
+  expect((await scene.gpus())[0]).toMatchObject({ slots: 15 });
 });
