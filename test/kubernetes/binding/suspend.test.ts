@@ -258,6 +258,23 @@ test('on an oversubscribed GPU, only suspensions by users are events', async () 
   expect(await program.finish()).toContain('then 0\n');
 });
 
+test('the next gpu-proxy says that a pod on an oversubscribed GPU has it again', async () => {
+  await scene.serve({}, ...OVERSUBSCRIBED);
+  const { pod, socket, id } = await scene.started('again', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await untilSuspended(id);
+  await eventually(async () => expect(await reasons('again')).toEqual(['GpuSuspended']));
+  await scene.kill();
+  await annotate(pod, undefined);
+  await scene.serve({}, ...OVERSUBSCRIBED);
+  await eventually(async () =>
+    expect(await reasons('again')).toEqual(['GpuResumed', 'GpuSuspended']),
+  );
+  expect(await program.finish()).toContain('then 0\n');
+});
+
 test('a pod that is deleted while its memory is out for others leaves nothing', async () => {
   await scene.serve({}, ...OVERSUBSCRIBED);
   const { pod, socket, id } = await scene.started('away', ['a']);
