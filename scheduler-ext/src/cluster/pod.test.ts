@@ -63,6 +63,15 @@ test.each([undefined, '{', 'null', '{"version":2}', '{"version":1,"containers":7
   },
 );
 
+test('an empty annotation asks for no move', () => {
+  const moveTo = (value: string) => {
+    const { metadata, ...rest } = pod(undefined);
+    const annotations = { ...metadata?.annotations, 'nvidia-virtual/move-to': value };
+    return readPod({ ...rest, metadata: { ...metadata, annotations } })?.moveTo;
+  };
+  expect(['GPU-b', ''].map(moveTo)).toEqual(['GPU-b', undefined]);
+});
+
 test('a pod that requests no slots is ignored', () => {
   expect(
     readPod({ metadata: { uid: 'u' }, spec: { containers: [{ name: 'main' }] } }),

@@ -83,7 +83,7 @@ export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
     labels: metadata.labels ?? {},
     assignment: assignmentOf(pod),
     holding: assignedHolding(pod),
-    moveTo: metadata.annotations?.[ANNOTATION.moveTo],
+    moveTo: metadata.annotations?.[ANNOTATION.moveTo] || undefined,
     version: metadata.resourceVersion ?? '',
     ...demandOf(pod, slotCores),
   };

@@ -174,6 +174,14 @@ describe('a drained GPU', () => {
     expect(step(podOn(TO_B), node)).toBeUndefined();
   });
 
+  test.each(['GPU-x', 'GPU-e', 'GPU-b'])('its pods leave, although they ask for %s', (moveTo) => {
+    const node = drained();
+    node.hold({ uid: 'q', priority: 0, holding: new Map([['GPU-b', 10]]), demand: undefined });
+    expect(step(podOn(ON_A, { moveTo }), node)).toMatchObject({
+      second: new Map([['GPU-d', 4]]),
+    });
+  });
+
   test('a pod goes on to the GPU that it has reserved', () => {
     const node = drained();
     node.hold({ uid: 'q', priority: 0, holding: new Map([['GPU-d', 3]]), demand: undefined });

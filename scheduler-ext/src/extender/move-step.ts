@@ -56,9 +56,12 @@ export function nextStep(
   }
   const moving = { pod, assignment, node, present };
   if (assignment.former !== undefined) return whileMoving(moving, assignment.former, isOverdue);
-  if (moveTo === undefined) return isDrained(node, present) ? leaveDrained(moving) : undefined;
-  if (isSame(moveTo, present)) return { annotations: { [ANNOTATION.moveTo]: null } };
-  return begin(moving, moveTo);
+  if (moveTo !== undefined && isSame(moveTo, present))
+    return { annotations: { [ANNOTATION.moveTo]: null } };
+  const asked = moveTo === undefined ? undefined : begin(moving, moveTo);
+  // A GPU that it cannot get does not keep it on a drained one.
+  const leaves = isDrained(node, present) && (asked === undefined || 'refusal' in asked);
+  return leaves ? leaveDrained(moving) : asked;
 }
 
 function whileMoving(
