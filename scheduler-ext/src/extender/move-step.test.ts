@@ -92,6 +92,18 @@ test('a pod that has not arrived in time goes back', () => {
   expect(nextStep(pod, arrived, true)).not.toHaveProperty('overdue');
 });
 
+test('a pod goes back if its new GPU is lost before it has arrived', () => {
+  const lost = (...uuids: string[]) =>
+    nodeOf({
+      gpus: ['GPU-a', 'GPU-b'].map((uuid) => gpuOf(uuid, { healthy: !uuids.includes(uuid) })),
+    });
+  const back = { assigned: { ...ON_A, former: 'GPU-b', move: 2 } };
+  expect(step(podOn(TO_B), lost('GPU-b'))).toEqual(back);
+  expect(step(podOn(TO_B), nodeOf({ gpus: [gpuOf('GPU-a')] }))).toEqual(back);
+  expect(step(podOn(TO_B), lost('GPU-a'))).toBeUndefined();
+  expect(step(podOn(TO_B), lost('GPU-a', 'GPU-b'))).toBeUndefined();
+});
+
 test('a pod that is there already loses the annotation', () => {
   expect(step(podOn(ON_A, { moveTo: 'GPU-a' }))).toEqual(REMOVED);
 });

@@ -78,6 +78,8 @@ function whileMoving(
   }
   const back = assignedTo(assignment, former, present);
   if (isOverdue) return { ...written(back, { [ANNOTATION.moveTo]: null }), overdue: present };
+  // A controller's pod would be evicted, although its programs may still be on the other GPU.
+  if (!isHealthy(node, present) && isHealthy(node, former)) return written(back);
   const goesBack = moveTo !== undefined && isSame(moveTo, former) && !isDrained(node, former);
   return goesBack ? written(back) : undefined;
 }
@@ -103,6 +105,10 @@ function leaveDrained(moving: Moving): MoveStep {
       ? refusals.map((each) => `GPU ${each.gpu}: ${each.refusal}`).join('; ')
       : ([...reasons][0] ?? `node ${node.name} has no other GPU`);
   return { gpu: present, refusal, drained: true };
+}
+
+function isHealthy({ gpus }: NodeGpus, uuid: string): boolean {
+  return gpus.some((gpu) => gpu.healthy && isSame(gpu.uuid, uuid));
 }
 
 function isDrained({ gpus }: NodeGpus, uuid: string): boolean {
