@@ -87,9 +87,31 @@ test('a pod that moves goes back if its user asks for the former GPU', () => {
 
 test('a pod that has not arrived in time goes back', () => {
   const pod = podOn(TO_B, { moveTo: 'GPU-b' });
-  expect(nextStep(pod, nodeOf(), true)).toMatchObject({ overdue: 'GPU-b', annotations: REMOVED });
+  const limits = { isOverdue: true, rests: true };
+  expect(nextStep(pod, nodeOf(), limits)).toMatchObject({
+    overdue: 'GPU-b',
+    annotations: REMOVED,
+  });
   const arrived = nodeOf({ arrivals: [{ pod: 'p', move: 1 }] });
-  expect(nextStep(pod, arrived, true)).not.toHaveProperty('overdue');
+  expect(nextStep(pod, arrived, limits)).not.toHaveProperty('overdue');
+});
+
+test('a pod that rests neither begins a move nor exchanges its GPUs', () => {
+  const rests = { isOverdue: false, rests: true };
+  const asking = podOn(ON_A, { moveTo: 'GPU-b' });
+  expect(nextStep(asking, nodeOf(), rests)).toMatchObject({
+    refusal: expect.stringContaining('it held slots of two GPUs'),
+  });
+  expect(nextStep(podOn(ON_A), nodeOf({}, 'GPU-a'), rests)).toHaveProperty('refusal');
+  expect(nextStep(podOn(TO_B, { moveTo: 'GPU-a' }), nodeOf(), rests)).toBeUndefined();
+});
+
+test('a move ends while its pod is being deleted', () => {
+  const pod = podOn(TO_B, { leavesAt: Date.now() + 1e12 });
+  const { former: _, ...settled } = TO_B;
+  expect(step(pod, nodeOf({ arrivals: [{ pod: 'p', move: 1 }] }))).toEqual({ assigned: settled });
+  const limits = { isOverdue: true, rests: true };
+  expect(nextStep(pod, nodeOf(), limits)).toHaveProperty('overdue', 'GPU-b');
 });
 
 test('a pod goes back if its new GPU is lost before it has arrived', () => {

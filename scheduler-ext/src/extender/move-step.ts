@@ -23,6 +23,14 @@ export type MoveStep =
       readonly drained?: boolean;
     };
 
+/** See MoveTime. */
+export interface MoveLimits {
+  /** It has not arrived in time, so it goes back. */
+  readonly isOverdue: boolean;
+  /** It has held slots of two GPUs for long, so it asks in vain. */
+  readonly rests: boolean;
+}
+
 /** A bound pod, its assignment, and its node. */
 interface Moving {
   readonly pod: PodRecord;
@@ -30,23 +38,30 @@ interface Moving {
   readonly node: NodeGpus;
   /** UUID of its GPU. */
   readonly present: string;
+  readonly limits: MoveLimits;
 }
+
+const NO_LIMITS: MoveLimits = { isOverdue: false, rests: false };
+const RESTS =
+  'its latest moves took more than 5 minutes, in which it held slots of two GPUs, ' +
+  'so it stays for up to 30 minutes';
 
 /**
  * A pod moves if it asks for it, or if its GPU is drained. It does so in two steps: its assignment
  * names the new GPU and the former one, and the pod holds slots of both. When the node reports that
  * all its programs are on the new GPU, the former one is dropped. A user who asks for the former
- * GPU meanwhile exchanges the two.
- * @param isOverdue it has not arrived in time, so it goes back
+ * GPU meanwhile exchanges the two. A pod that is being deleted ends its move, because its programs
+ * may go on for as long as its tenant chose, with slots of both.
  * @returns undefined: there is nothing to do now
  */
 export function nextStep(
   pod: PodRecord,
   node: NodeGpus | undefined,
-  isOverdue = false,
+  limits = NO_LIMITS,
 ): MoveStep | undefined {
   const { assignment, moveTo } = pod;
-  if (node === undefined || pod.ended || pod.leavesAt !== undefined) return undefined;
+  if (node === undefined || pod.ended) return undefined;
+  if (pod.leavesAt !== undefined && assignment?.former === undefined) return undefined;
   const present = assignment && onlyGpu(assignment);
   if (assignment === undefined || present === undefined) {
     const refusal = assignment ? 'it has several GPUs' : 'our scheduler has not placed it';
@@ -54,8 +69,8 @@ export function nextStep(
     const drained = node.gpus.find((gpu) => gpu.drained && pod.holding?.has(gpu.uuid));
     return drained && { gpu: drained.uuid, refusal, drained: true };
   }
-  const moving = { pod, assignment, node, present };
-  if (assignment.former !== undefined) return whileMoving(moving, assignment.former, isOverdue);
+  const moving = { pod, assignment, node, present, limits };
+  if (assignment.former !== undefined) return whileMoving(moving, assignment.former);
   if (moveTo !== undefined && isSame(moveTo, present))
     return { annotations: { [ANNOTATION.moveTo]: null } };
   const asked = moveTo === undefined ? undefined : begin(moving, moveTo);
@@ -65,9 +80,8 @@ export function nextStep(
 }
 
 function whileMoving(
-  { pod, assignment, node, present }: Moving,
+  { pod, assignment, node, present, limits }: Moving,
   former: string,
-  isOverdue: boolean,
 ): MoveStep | undefined {
   const { move = 0 } = assignment;
   const { moveTo } = pod;
@@ -77,11 +91,12 @@ function whileMoving(
     return written(settled, isFollowed ? { [ANNOTATION.moveTo]: null } : {});
   }
   const back = assignedTo(assignment, former, present);
-  if (isOverdue) return { ...written(back, { [ANNOTATION.moveTo]: null }), overdue: present };
+  if (limits.isOverdue)
+    return { ...written(back, { [ANNOTATION.moveTo]: null }), overdue: present };
   // A controller's pod would be evicted, although its programs may still be on the other GPU.
   if (!isHealthy(node, present) && isHealthy(node, former)) return written(back);
   const goesBack = moveTo !== undefined && isSame(moveTo, former) && !isDrained(node, former);
-  return goesBack ? written(back) : undefined;
+  return goesBack && !limits.rests ? written(back) : undefined;
 }
 
 /** To the fullest of the other GPUs that has room, so that large free blocks stay in one piece. */
@@ -115,8 +130,9 @@ function isDrained({ gpus }: NodeGpus, uuid: string): boolean {
   return gpus.some((gpu) => gpu.drained && isSame(gpu.uuid, uuid));
 }
 
-function begin({ pod, assignment, node, present }: Moving, moveTo: string): MoveStep {
+function begin({ pod, assignment, node, present, limits }: Moving, moveTo: string): MoveStep {
   const refuse = (refusal: string) => ({ gpu: moveTo, refusal });
+  if (limits.rests) return refuse(RESTS);
   const find = (uuid: string) => node.gpus.findIndex((gpu) => isSame(gpu.uuid, uuid));
   const [from, to] = [node.gpus[find(present)], node.gpus[find(moveTo)]];
   const reason = whyStays(pod, node, from, to);

@@ -135,6 +135,7 @@ test('a pod that does not arrive in time goes back, and is told so', async () =>
   const to = { main: [{ gpu: 'GPU-b', slots: 4 }] };
   cluster.putPod(pod({ assignment: { ...ON_A, containers: to, former: 'GPU-a', move: 1 } }));
   await until(() => told.length > 0);
+  expect(written).not.toHaveLength(0);
   expect(told[0]).toContain('Pod default/p has not moved to GPU GPU-b in time, and goes back');
 });
 

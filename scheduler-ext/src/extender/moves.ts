@@ -5,6 +5,7 @@ import type { PodRecord } from '../cluster/pod.js';
 import { sentence } from '../errors.js';
 import type { Leadership } from './leadership.js';
 import { type MoveStep, nextStep } from './move-step.js';
+import { MoveTime } from './move-time.js';
 import { warnPod } from './pod-event.js';
 
 interface MovesOptions {
@@ -20,6 +21,7 @@ interface MovesOptions {
 }
 
 type Refusal = Extract<MoveStep, { readonly refusal: string }>;
+type Change = Exclude<MoveStep, Refusal>;
 
 const LOOK_MS = 1000;
 /** A pod that moves holds slots of two GPUs, and its work may never end. */
@@ -39,12 +41,12 @@ export class Moves {
   readonly #begun = new Set<string>();
   /** Latest refusal of a pod, by UID. */
   readonly #told = new Map<string, string>();
-  /** Moves in progress by UID, since when they were seen, by performance.now(). */
-  readonly #since = new Map<string, { readonly move: number | undefined; readonly at: number }>();
+  readonly #time: MoveTime;
   #looking = false;
 
   constructor(options: MovesOptions) {
     this.#options = options;
+    this.#time = new MoveTime(options.deadlineMs ?? DEADLINE_MS);
     this.#timer = setInterval(() => void this.#look(), options.everyMs ?? LOOK_MS).unref();
   }
 
@@ -55,6 +57,7 @@ export class Moves {
   async #look(): Promise<void> {
     const { cluster, condition, leadership } = this.#options;
     if (this.#looking || condition() !== undefined) return;
+    for (const pod of cluster.pods()) this.#time.note(pod);
     const concerned = [...cluster.pods()].filter((pod) => this.#stepOf(pod) !== undefined);
     this.#forget(concerned);
     if (concerned.length === 0) return;
@@ -74,16 +77,8 @@ export class Moves {
     const { moveTo, assignment } = pod;
     // Most pods stay, and there are thousands.
     if (moveTo === undefined && assignment?.former === undefined && !node?.drains) return undefined;
-    return nextStep(pod, node, this.#isOverdue(pod));
-  }
-
-  #isOverdue({ uid, assignment }: PodRecord): boolean {
-    const since = this.#since.get(uid);
-    if (assignment?.former === undefined) this.#since.delete(uid);
-    else if (since === undefined || since.move !== assignment.move)
-      this.#since.set(uid, { move: assignment.move, at: performance.now() });
-    else return performance.now() - since.at > (this.#options.deadlineMs ?? DEADLINE_MS);
-    return false;
+    const limits = { isOverdue: this.#time.isOverdue(pod.uid), rests: this.#time.rests(pod) };
+    return nextStep(pod, node, limits);
   }
 
   /** Up to the request, it is synchronous, so the choice and the reservation are atomic. */
@@ -97,16 +92,18 @@ export class Moves {
       this.#begun.add(uid);
       cluster.holdAlso(pod, step.second);
     }
-    await this.#write(pod, step.annotations);
     const { overdue } = step;
-    if (overdue !== undefined) await this.#warn(pod, 'MOVE_OVERDUE', { gpu: overdue });
+    if (overdue !== undefined) this.#time.noteOverdue(pod);
+    const isWritten = await this.#write(pod, step);
+    if (isWritten && overdue !== undefined) await this.#warn(pod, 'MOVE_OVERDUE', { gpu: overdue });
   }
 
   /**
    * The version of the pod excludes that two writes take effect. As long as the watch shows the
    * same version, an unknown outcome is tried again.
+   * @returns whether the API server has confirmed it
    */
-  async #write(pod: PodRecord, annotations: Record<string, string | null>): Promise<void> {
+  async #write(pod: PodRecord, { annotations }: Change): Promise<boolean> {
     const { api, logger } = this.#options;
     const { namespace, name, uid, version: resourceVersion } = pod;
     const figures = { pod: `${namespace}/${name}`, annotations };
@@ -118,10 +115,12 @@ export class Moves {
         timeout: WRITE_TIMEOUT_MS,
       });
       logger.info(figures, 'the assignment of a pod that moves was written');
+      return true;
     } catch (error) {
       const { status = 0, message } = error as ApiError;
       logger.warn({ ...figures, reason: message }, 'the assignment of a pod was not written');
       if (status >= 400 && status < 500 && status !== CONFLICT) this.#abandon(uid);
+      return false;
     }
   }
 
@@ -159,6 +158,6 @@ export class Moves {
     for (const uid of this.#told.keys()) if (!uids.has(uid)) this.#told.delete(uid);
     const { cluster } = this.#options;
     for (const uid of this.#begun) if (!cluster.holdsAlso(uid)) this.#begun.delete(uid);
-    for (const uid of this.#since.keys()) if (!cluster.pod(uid)) this.#since.delete(uid);
+    this.#time.retain((uid) => cluster.pod(uid) !== undefined);
   }
 }
