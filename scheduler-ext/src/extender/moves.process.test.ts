@@ -104,6 +104,18 @@ test('a write that the API server refuses frees the slots', async () => {
   expect(used()).toEqual([4, 0]);
 });
 
+test('a refused write is told to the pod, and tried again with backoff', async () => {
+  errors = Array.from({ length: 999 }, () => new ApiError('annotations are too long', 422));
+  await until(() => told.length > 0);
+  expect(told[0]).toContain(
+    'Pod default/p does not move to GPU GPU-b: the API server refuses to change its annotations: ' +
+      'annotations are too long',
+  );
+  for (let times = 0; times < 5; times++) await looked();
+  expect(written.length).toBeLessThan(looks / 2);
+  expect(told).toHaveLength(1);
+});
+
 test('the extender beside a follower writes nothing, and drops its reservations', async () => {
   errors = Array.from({ length: 999 }, () => new ApiError('no answer', undefined));
   await until(() => written.length > 0);

@@ -1,4 +1,5 @@
 import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { PodRecord } from '../cluster/pod.js';
@@ -23,12 +24,20 @@ interface MovesOptions {
 type Refusal = Extract<MoveStep, { readonly refusal: string }>;
 type Change = Exclude<MoveStep, Refusal>;
 
+/** A pod whose changes the API server refuses. */
+interface Failure {
+  readonly backoff: Backoff;
+  /** When to try again, by performance.now(). */
+  next: number;
+}
+
 const LOOK_MS = 1000;
 /** A pod that moves holds slots of two GPUs, and its work may never end. */
 const DEADLINE_MS = 10 * 60_000;
 /** With the read of the lease, less than the time in which a new leader binds nothing. */
 const WRITE_TIMEOUT_MS = 3000;
 const CONFLICT = 409;
+const BACKOFF = { first: 1000, longest: 60_000 };
 
 /**
  * Assigns another GPU of their node to pods that ask for it, or whose GPU is drained. Reserves its
@@ -42,6 +51,8 @@ export class Moves {
   /** Latest refusal of a pod, by UID. */
   readonly #told = new Map<string, string>();
   readonly #time: MoveTime;
+  /** By UID. A tenant can cause them: by annotations that leave no room for a longer assignment. */
+  readonly #failures = new Map<string, Failure>();
   #looking = false;
 
   constructor(options: MovesOptions) {
@@ -88,6 +99,7 @@ export class Moves {
     const step = pod && this.#stepOf(pod);
     if (!step) return;
     if ('refusal' in step) return this.#refuse(pod, step);
+    if (performance.now() < (this.#failures.get(uid)?.next ?? 0)) return;
     if (step.second) {
       this.#begun.add(uid);
       cluster.holdAlso(pod, step.second);
@@ -103,7 +115,7 @@ export class Moves {
    * same version, an unknown outcome is tried again.
    * @returns whether the API server has confirmed it
    */
-  async #write(pod: PodRecord, { annotations }: Change): Promise<boolean> {
+  async #write(pod: PodRecord, { annotations, second }: Change): Promise<boolean> {
     const { api, logger } = this.#options;
     const { namespace, name, uid, version: resourceVersion } = pod;
     const figures = { pod: `${namespace}/${name}`, annotations };
@@ -114,12 +126,19 @@ export class Moves {
         body: { metadata: { uid, resourceVersion, annotations } },
         timeout: WRITE_TIMEOUT_MS,
       });
+      this.#failures.delete(uid);
       logger.info(figures, 'the assignment of a pod that moves was written');
       return true;
     } catch (error) {
       const { status = 0, message } = error as ApiError;
       logger.warn({ ...figures, reason: message }, 'the assignment of a pod was not written');
-      if (status >= 400 && status < 500 && status !== CONFLICT) this.#abandon(uid);
+      if (status < 400 || status >= 500 || status === CONFLICT) return false;
+      this.#abandon(uid);
+      const backoff = this.#failures.get(uid)?.backoff ?? new Backoff(BACKOFF);
+      this.#failures.set(uid, { backoff, next: performance.now() + backoff.next() });
+      const [gpu] = second?.keys() ?? [];
+      const refusal = `the API server refuses to change its annotations: ${message}`;
+      if (gpu !== undefined) await this.#refuse(pod, { gpu, refusal });
       return false;
     }
   }
@@ -158,6 +177,7 @@ export class Moves {
     for (const uid of this.#told.keys()) if (!uids.has(uid)) this.#told.delete(uid);
     const { cluster } = this.#options;
     for (const uid of this.#begun) if (!cluster.holdsAlso(uid)) this.#begun.delete(uid);
+    for (const uid of this.#failures.keys()) if (!uids.has(uid)) this.#failures.delete(uid);
     this.#time.retain((uid) => cluster.pod(uid) !== undefined);
   }
 }
