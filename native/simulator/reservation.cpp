@@ -37,7 +37,11 @@ std::uint64_t reserveInWindow(std::uint64_t size, std::uint64_t alignment) {
   const std::uint64_t aligned = roundUp(begin, alignment), end = begin + size + alignment;
   if (aligned > begin) all.free.add(begin, aligned - begin);
   if (end > aligned + size) all.free.add(aligned + size, end - aligned - size);
-  if (reserveAt(aligned, size)) return all.taken.emplace(aligned, size), aligned;
+  // A hint, because ThreadSanitizer replaces addresses where it wants no memory.
+  void* got = mmap(reinterpret_cast<void*>(aligned), size, kProtection, kReservation, -1, 0);
+  if (reinterpret_cast<std::uint64_t>(got) == aligned)
+    return all.taken.emplace(aligned, size), aligned;
+  if (got != MAP_FAILED) munmap(got, size);
   all.free.add(aligned, size);
   return 0;
 }
