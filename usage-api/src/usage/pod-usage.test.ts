@@ -266,6 +266,17 @@ test('keepPod() drops pods that request no slots or have ended', () => {
   expect(keepPod({ spec, status: { phase: 'Succeeded' } } as unknown as V1Pod)).toBeUndefined();
 });
 
+test('a pod that moves is shown on both GPUs while the figures of its node are missing', () => {
+  const containers = { main: [{ gpu: 'GPU-2', slots: 4 }] };
+  const assigned = JSON.stringify({ version: 1, containers, former: 'GPU-1', move: 1 });
+  const pod = gpuPod({ node: 'n', annotations: { 'nvidia-virtual/assigned': assigned } });
+  const usage = podUsage(pod, {
+    ...{ gpuRequest: readGpuRequest(pod), figures: undefined, inventory: INVENTORY },
+    trouble: undefined,
+  });
+  expect(usage.containers[0]?.gpus).toEqual([{ uuid: 'GPU-2' }, { uuid: 'GPU-1' }]);
+});
+
 test('slots are counted on the assigned GPUs, and init containers release theirs', () => {
   const resources = { limits: { 'nvidia-virtual/gpu': '6' } };
   const assigned = {

@@ -1,4 +1,4 @@
-import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
+import { heldBy, type Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { asksToSuspend } from '@nvidia-virtual/kube-common/suspended';
 import { usedTime } from '@nvidia-virtual/ledger';
@@ -101,13 +101,18 @@ function granted(
   };
 }
 
-/** Expected quota of a container before first use: from its slots, or lower if annotated so. */
+/**
+ * Expected quota of a container before first use: from its slots, or lower if annotated so. While
+ * the pod moves, on both GPUs: without figures of its node, its programs may be on either one.
+ */
 function expected(
   request: ContainerRequest,
   pod: GpuPod,
   { inventory }: PodContext,
 ): Pick<ContainerUsage, 'gpus' | 'memory' | 'time'> {
-  const assigned = assignmentOf(pod)?.containers[request.container] ?? [];
+  const assignment = assignmentOf(pod);
+  const assigned = assignment?.containers[request.container] ?? [];
+  const held = assignment ? heldBy(assignment, request.container) : [];
   const gpu =
     inventory?.gpus.find(({ uuid }) => assigned.some((one) => one.gpu === uuid)) ??
     inventory?.gpus[0];
@@ -117,7 +122,7 @@ function expected(
   const part = request.cores === undefined ? onEach : taken;
   const share = least(request.cores, gpu && Math.floor((part / gpu.slots) * 100));
   return {
-    gpus: assigned.map(({ gpu: uuid }) => ({ uuid })),
+    gpus: held.map(({ gpu: uuid }) => ({ uuid })),
     memory: memory === undefined ? {} : { quota: memory },
     time: {
       ...(share !== undefined && { share }),
