@@ -56,8 +56,8 @@ test('drain marks the GPU, and says where its pods are', async () => {
 test('pods that stay are named with the reason, and the GPU stays drained', async () => {
   const lines: string[] = [];
   const event = { message: 'No room.', lastTimestamp: '2026-01-02T00:00:00Z' };
-  const answers = [node(), PATCHED, pods({ one: 0 }), pods({ one: 0 })];
-  const draining = drain(1, ...answers, { output: JSON.stringify({ items: [event] }) });
+  const answers = [node(), PATCHED, pods({ one: 0 })];
+  const draining = drain(0.5, ...answers, { output: JSON.stringify({ items: [event] }) });
   await expect(draining.drain((line) => lines.push(line))).rejects.toThrow(
     'Pods that stay on GPU 0 of node n: 1.',
   );
@@ -65,10 +65,15 @@ test('pods that stay are named with the reason, and the GPU stays drained', asyn
   expect(written()).toEqual([['7', 'gpu-a']]);
 });
 
+test('a pod whose binding was in progress counts, too', async () => {
+  const lines: string[] = [];
+  const looks = [pods({ one: 0 }), pods({ one: 1, late: 0 }), pods({ one: 1, late: 1 })];
+  await drain(60_000, node(), PATCHED, ...looks).drain((line) => lines.push(line));
+  expect(lines).toEqual(['a/one is on GPU 1 now.', 'a/late is on GPU 1 now.']);
+});
+
 test('with a timeout of 0, pods are not waited for', async () => {
-  expect(await drain(0, node(), PATCHED, pods({ one: 0 })).drain(() => {})).toContain(
-    'it gets no pods until',
-  );
+  expect(await drain(0, node(), PATCHED).drain(() => {})).toContain('it gets no pods until');
 });
 
 test('undrain removes the mark, also after a conflict with another change', async () => {

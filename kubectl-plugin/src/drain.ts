@@ -48,14 +48,12 @@ export class Drain {
     const { client, node, gpu, timeoutMs } = this.#options;
     const uuid = await findGpu(client, node, gpu);
     await this.#change((drained) => drained.add(uuid.toLowerCase()));
-    const before = await this.#podsOn(uuid);
     const undone = `until \`kubectl gpu-usage undrain ${node} --gpu ${gpu}\``;
     if (timeoutMs === 0) return `GPU ${gpu} of node ${node} is drained: it gets no pods ${undone}.`;
-    const left = await this.#wait(uuid, before);
-    for (const pod of before) say(await this.#lineOf(pod, left.get(pod.podUid), uuid));
-    const stay = before.filter(({ podUid }) => isOn(left.get(podUid), uuid));
-    if (stay.length > 0)
-      throw new PluginError('DRAIN_INCOMPLETE', { node, gpu, stay: stay.length });
+    const { seen, left } = await this.#wait(uuid);
+    for (const pod of seen) say(await this.#lineOf(pod, left.get(pod.podUid), uuid));
+    const stay = [...left.values()].filter((pod) => isOn(pod, uuid)).length;
+    if (stay > 0) throw new PluginError('DRAIN_INCOMPLETE', { node, gpu, stay });
     return `GPU ${gpu} of node ${node} is drained: it has no pods, and gets none ${undone}.`;
   }
 
@@ -67,17 +65,23 @@ export class Drain {
     return `GPU ${gpu} of node ${node} gets pods again.`;
   }
 
-  /** Until no pod is on the GPU any more. @returns the pods of the node by UID */
-  async #wait(
-    uuid: string,
-    before: readonly PodGpuUsage[],
-  ): Promise<ReadonlyMap<string, PodGpuUsage>> {
+  /**
+   * Until no pod is on the GPU any more. A pod whose binding was in progress may come late.
+   * @returns the pods that were on it, and those of the node at the end by UID
+   */
+  async #wait(uuid: string): Promise<{
+    readonly seen: Iterable<PodGpuUsage>;
+    readonly left: ReadonlyMap<string, PodGpuUsage>;
+  }> {
     const { timeoutMs, pauseMs = PAUSE_MS } = this.#options;
     const end = performance.now() + timeoutMs;
+    const seen = new Map<string, PodGpuUsage>();
     for (;;) {
-      const pods = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
-      const remains = before.some(({ podUid }) => isOn(pods.get(podUid), uuid));
-      if (!remains || performance.now() + pauseMs > end) return pods;
+      const left = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
+      const remaining = [...left.values()].filter((pod) => isOn(pod, uuid));
+      for (const pod of remaining) seen.set(pod.podUid, pod);
+      if (remaining.length === 0 || performance.now() + pauseMs > end)
+        return { seen: seen.values(), left };
       await sleep(pauseMs);
     }
   }
@@ -95,10 +99,6 @@ export class Drain {
     const object = new PodObject({ kubectl, namespace, name, requestTimeout });
     const reason = await object.latestEvent(podUid, 'GpuNotMoved');
     return `${namespace}/${name} stays: ${reason ?? 'it has not moved in time.'}`;
-  }
-
-  async #podsOn(uuid: string): Promise<PodGpuUsage[]> {
-    return (await this.#pods()).filter((pod) => isOn(pod, uuid));
   }
 
   async #pods(): Promise<readonly PodGpuUsage[]> {
