@@ -16,6 +16,7 @@ import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';
+import type { NodeSettings } from '../node-types.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
@@ -47,9 +48,9 @@ async function start(allocation: Allocation, size = 8 * MiB): Promise<MovingProg
   return program;
 }
 
-async function restart(): Promise<void> {
+async function restart(settings: Partial<NodeSettings> = {}): Promise<void> {
   ({ node } = await startNode(path.join(directory, 'state'), {
-    settings: { hostMemory: 1024 * MiB },
+    settings: { hostMemory: 1024 * MiB, ...settings },
   }));
 }
 
@@ -145,6 +146,19 @@ withCriu('what cannot be written goes on as before', async () => {
   await refused(path.join(shared, 'files'), 'is not of root alone');
   node.settings = { ...node.settings, hostMemory: 0 };
   await refused(files, 'hostMemory is 0');
+});
+
+withCriu('a program with a warm worker goes on from a file', async () => {
+  await node.close();
+  await restart({ warmWorkers: () => 1 });
+  const [gpu] = node.gpus as [(typeof node.gpus)[0]];
+  await until(() => node.left(gpu).warmWorkersReady === 1);
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  expect(allocation.sessions[0]?.workerStart).toBe('warm');
+  await node.checkpoint(allocation, files, true);
+  await node.restore(allocation);
+  await program.check();
 });
 
 withCriu('a suspended allocation stays suspended', async () => {

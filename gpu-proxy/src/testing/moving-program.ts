@@ -3,9 +3,9 @@ import { clientEnvironment } from '../run/run.js';
 import { RunningProgram } from './running-program.js';
 
 /**
- * Has memory with known content, a module with a counter, a stream and a graph. For each line of
- * its input, it launches the kernel and the graph, and compares all. Answers `right UUID ADDRESS`
- * with the GPU that it sees.
+ * Has memory with known content, a module with a counter, a stream, an event and a graph. For each
+ * line of its input, it launches the kernel and the graph, and compares all. Answers `right UUID
+ * ADDRESS` with the GPU that it sees.
  */
 const MOVING = `
 PTX = b""".version 7.0
@@ -37,6 +37,9 @@ graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
 must("cuModuleLoadData", ctypes.byref(module), PTX)
 must("cuModuleGetFunction", ctypes.byref(add), module, b"add")
 must("cuStreamCreate", ctypes.byref(stream), 1)
+event = ctypes.c_void_p()
+must("cuEventCreate", ctypes.byref(event), 2)
+must("cuEventRecord", event, stream)
 arguments = (ctypes.c_void_p * 1)(ctypes.addressof(at))
 def launch(): must("cuLaunchKernel", add, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
 must("cuStreamBeginCapture_v2", stream, 2)
@@ -53,8 +56,10 @@ def gpu():
 total = 1000
 say("ready")
 for line in sys.stdin:
+    must("cuEventSynchronize", event)
     launch()
     must("cuGraphLaunch", executable, stream)
+    must("cuEventRecord", event, stream)
     must("cuStreamSynchronize", stream)
     total += 2
     found, counted = ctypes.create_string_buffer(size), ctypes.c_uint32()
