@@ -10,11 +10,11 @@ import type { AllocationHost } from '../allocations/allocation-host.js';
 import type { Suspension } from '../allocations/suspension.js';
 import type { MemoryFile } from '../arenas/memory-file.js';
 import type { LiveSession } from '../sessions/live-session.js';
-import { Criu } from './criu.js';
+import { awaitCriu, Criu } from './criu.js';
 import { pack, unpack } from './images.js';
 import { ParkedProcess } from './parked-process.js';
 import { deriveKey, KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
-import { makeStaging, removeStagings } from './staging.js';
+import { makeStaging, removeStagings, stagingOf } from './staging.js';
 
 interface CheckpointOptions {
   readonly directory: AllocationDirectory;
@@ -98,6 +98,7 @@ export class Checkpoint {
   }
 
   async #settle(record: CheckpointRecord): Promise<void> {
+    for (const live of this.#inFiles) await awaitCriu(stagingOf(nameOf(live)));
     removeStagings(this.#specification.id);
     if (record.stage === 'writing') return this.#undo(record);
     await this.#finishWriting();

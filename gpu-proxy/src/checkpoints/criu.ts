@@ -1,14 +1,24 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findProcess } from '@nvidia-virtual/service/process-table';
 import type { Launcher } from '../host/launcher.js';
 
 /** Where distributions install it. */
 const PLACES = ['/usr/local/sbin/criu', '/usr/sbin/criu', '/usr/bin/criu'];
 /** It writes 1 GiB/s. The memory of the GPU is not in the process. */
 const TIMEOUT_MS = 120_000;
+const LOOK_MS = 20;
+const DIRECTORY = '--images-dir';
 /** The session is its only process, without files that others have. */
 const COMMON = ['-v1', '--manage-cgroups=ignore'];
+
+/** Waits for CRIU of an earlier gpu-proxy that was killed. @param directory of its files */
+export async function awaitCriu(directory: string): Promise<void> {
+  const deadline = Date.now() + TIMEOUT_MS;
+  while (findProcess(DIRECTORY, directory) && Date.now() < deadline) await sleep(LOOK_MS);
+}
 
 /** CRIU: writes a process to files, and makes it again. It is a program of the node. */
 export class Criu {
@@ -45,7 +55,7 @@ export class Criu {
   }
 
   #run(words: readonly string[], directory: string | undefined): Promise<void> {
-    const images = directory === undefined ? [] : ['--images-dir', directory, '-o', 'log'];
+    const images = directory === undefined ? [] : [DIRECTORY, directory, '-o', 'log'];
     const args = directory === undefined ? words : [...words, ...COMMON, ...images];
     const [file, all] = this.#launcher.command(this.#file, args, 'query');
     return new Promise((resolve, reject) => {

@@ -12,10 +12,14 @@ const PARENT = '/dev/shm/nvidia-virtual-checkpoints';
 export function makeStaging(name: string): string {
   mkdirSync(PARENT, { recursive: true, mode: 0o700 });
   if (!isOwn()) throw new Error(`${PARENT} is not of root alone: remove it`);
-  const directory = path.join(PARENT, name);
+  const directory = stagingOf(name);
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { mode: 0o700 });
   return directory;
+}
+
+export function stagingOf(name: string): string {
+  return path.join(PARENT, name);
 }
 
 /** Removes what an earlier gpu-proxy has left. @param id of the allocation */
