@@ -121,11 +121,11 @@ function exchange(policy: Residency, now: number, duration = (60 * GIB) / RATE):
   see(policy, 'b', { gib: 60, usedAt: now }, now);
 }
 
-test('a tenant stays 15 times as long as its memory moved, unless it becomes idle', () => {
+test('a tenant stays 14 times as long as its memory moved, unless it becomes idle', () => {
   const policy = residency({ a: { gib: 100 } });
   come(policy, 'b', 60, 100 * SECOND);
   exchange(policy, 100 * SECOND);
-  const stay = (15 * 60 * GIB) / RATE;
+  const stay = (14 * 60 * GIB) / RATE;
   expect(policy.stayOf('b')).toBeCloseTo(stay);
   see(policy, 'a', { gib: 100, out: 60 * GIB, waits: true }, 101 * SECOND);
   const end = 100 * SECOND + stay;
@@ -179,7 +179,7 @@ test('a tenant that moves slowly changes no stay of others', () => {
   const policy = residency({ a: { gib: 100 } });
   come(policy, 'b', 60, 100 * SECOND);
   exchange(policy, 100 * SECOND, 60 * SECOND);
-  expect(policy.stayOf('b')).toBeCloseTo((15 * 60 * GIB) / RATE);
+  expect(policy.stayOf('b')).toBeCloseTo((14 * 60 * GIB) / RATE);
 });
 
 test('of waiting tenants with equal time, the higher priority enters first', () => {

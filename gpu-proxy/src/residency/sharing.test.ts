@@ -67,7 +67,7 @@ test('two tenants of 100 GiB that compute in turns lose little time', () => {
   const turns = (id: string): Workload => ({ ...busy(id, 100), work: () => 20 * SECOND });
   const { computed, wanted, residency, now } = played([turns('a'), turns('b')], 1);
   const [total, moving] = [computed / wanted, residency.exchangingRatio(now)];
-  // The least total is 0.94: each stay is 15 times the exchange.
+  // The least total is 0.93: each stay is 14 times the exchange.
   expect({ total, moving }).toEqual({
     total: expect.closeTo(0.9, 1),
     moving: expect.closeTo(0.1, 1),

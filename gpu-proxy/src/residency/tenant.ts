@@ -57,9 +57,9 @@ interface PresentMove {
 const SECOND = 1000;
 /**
  * A tenant that came in stays at least this many times as long as its memory moved. An exchange of
- * 61 GiB takes 1.3 times as long as that (H200), so with 15, less than a tenth of the time is lost.
+ * 61 GiB takes 1.3 times as long as that (H200), so with 14, less than a tenth of the time is lost.
  */
-const STAY_PER_EXCHANGE = 15;
+const STAY_PER_EXCHANGE = 14;
 /** Milliseconds; for exchanges of little memory. */
 const LEAST_STAY = 2000;
 
