@@ -127,6 +127,35 @@ test('while a pod moves, no other pod gets the slots of either GPU', async () =>
   expect(await gpuOf('beside')).toBe(other(from));
 });
 
+test('a pod that is changed all the time does not keep its former slots', async () => {
+  await cluster.create(pod('restless', { slots: 4 }));
+  const from = await gpuOf('restless');
+  const former = async () => assignmentOf(await cluster.get('restless'))?.former;
+  let isSettled = false;
+  const change = async (_: unknown, writer: number): Promise<void> => {
+    for (let count = 0; !isSettled; count++) {
+      const body = { metadata: { labels: { [`writer-${writer}`]: `${count}` } } };
+      const path = '/api/v1/namespaces/default/pods/restless';
+      await cluster.api.request({ method: 'PATCH', path, contentType: MERGE, body });
+    }
+  };
+  // Without gpu-proxy, nobody says that it has arrived.
+  process.kill(proxy.pid, 'SIGSTOP');
+  let changes: Promise<unknown> | undefined;
+  try {
+    await ask('restless', other(from));
+    await until(former, 'it moves');
+    changes = Promise.all(Array.from({ length: 8 }, change));
+    process.kill(proxy.pid, 'SIGCONT');
+    await until(async () => (await former()) === undefined, 'it has arrived');
+  } finally {
+    process.kill(proxy.pid, 'SIGCONT');
+    isSettled = true;
+    await changes;
+  }
+  await moved('restless', other(from));
+});
+
 test('pods leave a drained GPU, and it gets no others', async () => {
   await cluster.create(pod('leaves', { slots: 4 }));
   const from = await gpuOf('leaves');

@@ -27,6 +27,8 @@ export interface PodRecord {
   /** The reason why `demand` is undefined. */
   readonly problem: string | undefined;
   readonly assignment: Assignment | undefined;
+  /** Its annotation, as it was read. */
+  readonly assignmentText: string | undefined;
   /** From its assignment; undefined if it has none. */
   readonly holding: Holding | undefined;
   /** UUID of the GPU to which its user wants to move it. */
@@ -82,6 +84,7 @@ export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
     group: groupOf(pod),
     labels: metadata.labels ?? {},
     assignment: assignmentOf(pod),
+    assignmentText: metadata.annotations?.[ANNOTATION.assigned],
     holding: assignedHolding(pod),
     moveTo: metadata.annotations?.[ANNOTATION.moveTo] || undefined,
     version: metadata.resourceVersion ?? '',

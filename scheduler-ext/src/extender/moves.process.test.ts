@@ -19,6 +19,8 @@ let state: 'leads' | 'follows' | 'unknown';
 /** Versions of pods for which an assignment was written. */
 let written: string[];
 let told: string[];
+/** JSON patches. */
+let replaced: unknown[];
 /** Answers of the API server; none: it takes the write. */
 let errors: ApiError[];
 let looks: number;
@@ -32,6 +34,7 @@ const leadership = {
 async function request(wanted: { path: string; body?: unknown }): Promise<never> {
   const body = wanted.body as { message: string; metadata: { resourceVersion: string } };
   if (wanted.path.includes('/events/')) told.push(body.message);
+  else if (Array.isArray(wanted.body)) replaced.push(wanted.body);
   else {
     written.push(body.metadata.resourceVersion);
     const error = errors.shift();
@@ -64,6 +67,7 @@ async function looked(): Promise<void> {
 
 beforeEach(() => {
   [state, written, told, errors, looks] = ['leads', [], [], [], 0];
+  replaced = [];
   cluster = new Cluster();
   cluster.putNode('node', MOVABLE);
   cluster.putPod(pod());
@@ -149,6 +153,30 @@ test('a pod that does not arrive in time goes back, and is told so', async () =>
   await until(() => told.length > 0);
   expect(written).not.toHaveLength(0);
   expect(told[0]).toContain('Pod default/p has not moved to GPU GPU-b in time, and goes back');
+});
+
+test('a pod that changes all the time keeps no slots of its former GPU', async () => {
+  moves.stop();
+  errors = [new ApiError('the object has been modified', 409)];
+  const containers = { main: [{ gpu: 'GPU-b', slots: 4 }] };
+  const assignment = { version: 1, containers, former: 'GPU-a', move: 1 } as const;
+  const assignmentText = JSON.stringify(assignment);
+  cluster.putNode(
+    'node',
+    JSON.stringify({
+      ...JSON.parse(MOVABLE),
+      arrivals: [{ pod: 'p', move: 1 }],
+    }),
+  );
+  cluster.putPod(pod({ assignment, assignmentText }));
+  begin();
+  await until(() => replaced.length > 0);
+  const path = '/metadata/annotations/nvidia-virtual~1assigned';
+  expect(replaced[0]).toEqual([
+    { op: 'test', path: '/metadata/uid', value: 'p' },
+    { op: 'test', path, value: assignmentText },
+    { op: 'replace', path, value: JSON.stringify({ version: 1, containers, move: 1 }) },
+  ]);
 });
 
 test('a pod that is deleted during its move holds nothing', async () => {

@@ -1,4 +1,5 @@
 import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
@@ -116,15 +117,15 @@ export class Moves {
    * @returns whether the API server has confirmed it
    */
   async #write(pod: PodRecord, { annotations, second }: Change): Promise<boolean> {
-    const { api, logger } = this.#options;
-    const { namespace, name, uid, version: resourceVersion } = pod;
-    const figures = { pod: `${namespace}/${name}`, annotations };
+    const { logger } = this.#options;
+    const { uid, version: resourceVersion } = pod;
+    const figures = { pod: `${pod.namespace}/${pod.name}`, annotations };
     try {
-      await api.request({
-        ...{ method: 'PATCH', contentType: 'application/merge-patch+json' },
-        path: `/api/v1/namespaces/${namespace}/pods/${name}/status`,
-        body: { metadata: { uid, resourceVersion, annotations } },
-        timeout: WRITE_TIMEOUT_MS,
+      const body = { metadata: { uid, resourceVersion, annotations } };
+      await this.#patch(pod, 'merge-patch', body).catch((error: ApiError) => {
+        const assigned = annotations[ANNOTATION.assigned];
+        if (error.status !== CONFLICT || second || !assigned) throw error;
+        return this.#patch(pod, 'json-patch', replacement(pod, assigned));
       });
       this.#failures.delete(uid);
       logger.info(figures, 'the assignment of a pod that moves was written');
@@ -141,6 +142,18 @@ export class Moves {
       if (gpu !== undefined) await this.#refuse(pod, { gpu, refusal });
       return false;
     }
+  }
+
+  #patch(
+    { namespace, name }: PodRecord,
+    format: 'merge-patch' | 'json-patch',
+    body: object,
+  ): Promise<unknown> {
+    return this.#options.api.request({
+      ...{ method: 'PATCH', contentType: `application/${format}+json` },
+      path: `/api/v1/namespaces/${namespace}/pods/${name}/status`,
+      ...{ body, timeout: WRITE_TIMEOUT_MS },
+    });
   }
 
   #abandon(uid: string): void {
@@ -180,4 +193,18 @@ export class Moves {
     for (const uid of this.#failures.keys()) if (!uids.has(uid)) this.#failures.delete(uid);
     this.#time.retain((uid) => cluster.pod(uid) !== undefined);
   }
+}
+
+/**
+ * Replaces an assignment, whatever else of the pod has changed: a tenant that changes its pod all
+ * the time must not keep slots that way. Each assignment of a pod is another text, so it has no
+ * effect after a later write.
+ */
+function replacement({ uid, assignmentText }: PodRecord, assigned: string): object[] {
+  const path = `/metadata/annotations/${ANNOTATION.assigned.replace('/', '~1')}`;
+  return [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    { op: 'test', path, value: assignmentText },
+    { op: 'replace', path, value: assigned },
+  ];
 }

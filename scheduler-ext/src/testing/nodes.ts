@@ -78,6 +78,7 @@ export function podOf(
     leavesAt: undefined,
     problem: undefined,
     assignment: undefined,
+    assignmentText: undefined,
     holding: undefined,
     moveTo: undefined,
     version: '1',
