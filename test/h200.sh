@@ -3,10 +3,10 @@
 # and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
 #                | account | check | nvml | images | suspend | oversubscribe
-#                | move | frameworks | all
+#                | move | checkpoint | frameworks | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
 # mode, `--only windows` all rows that the length of windows changes; `gang` and `move` need two
-# GPUs. At its end `sharing` prints the rows of docs/performance.md.
+# GPUs, `checkpoint` CRIU. At its end `sharing` prints the rows of docs/performance.md.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -65,13 +65,14 @@ suspend() { measure suspend 900 suspend.py "$@"; }
 # Needs 220 GiB of host memory.
 oversubscribe() { measure oversubscribe 900 oversubscribe.py "$@"; }
 move() { measure move 300 move.py "$@"; }
+checkpoint() { measure checkpoint 300 checkpoint.py "$@"; }
 frameworks() {
   step frameworks 1800 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
 
 case "${1:-}" in
   record | conformance | container | bench | sharing | gang | account | check | nvml | images | \
-    suspend | oversubscribe | move | frameworks)
+    suspend | oversubscribe | move | checkpoint | frameworks)
     "$@" ;;
   all) record; conformance; container; bench; sharing; account; check; nvml; images; suspend
     oversubscribe; frameworks ;;
