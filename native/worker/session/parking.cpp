@@ -38,6 +38,9 @@ constexpr std::size_t kMostThreads = 8192;
 
 int stopSignal() { return SIGRTMIN + 11; }
 
+/// The C library has gettid only since 2.30.
+pid_t threadId() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
 /// What the handler of the signal uses.
 std::atomic<std::uint32_t> stopped{0};
 std::atomic<std::uint32_t> standing{0};
@@ -47,7 +50,7 @@ void standStill(int) {
   const int error = errno;
   if (stopped.load() != 0) {
     const std::uint32_t index = standing.fetch_add(1);
-    if (index < kMostThreads) standingThreads[index] = gettid();
+    if (index < kMostThreads) standingThreads[index] = threadId();
     while (stopped.load() != 0)
       syscall(SYS_futex, &stopped, FUTEX_WAIT_PRIVATE, 1, nullptr, nullptr, 0);
     standing.fetch_sub(1);
@@ -87,7 +90,7 @@ bool eachThread(Body body) {
     for (ssize_t at = 0; at < bytes;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
       const pid_t thread = std::atoi(entry->d_name);
-      if (thread > 0 && thread != gettid()) body(thread);
+      if (thread > 0 && thread != threadId()) body(thread);
       at += entry->d_reclen;
     }
   }
