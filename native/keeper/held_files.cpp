@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -98,13 +99,14 @@ std::string HeldFiles::take(pid_t process) {
   return sentence;
 }
 
+/// The process gets the file back with the rights that it has, and no others.
 std::string HeldFiles::takeMapping(pid_t process, std::size_t index) {
   const SharedMapping& mapping = shared_.mapping(index);
   const std::string path = "/proc/" + std::to_string(process) + "/map_files/" +
                            hexadecimal(mapping.begin) + "-" + hexadecimal(mapping.end);
   isArena_[index] = targetOf(path).starts_with(kArena);
-  int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int rights = (mapping.protection & PROT_WRITE) != 0 ? O_RDWR : O_RDONLY;
+  const int file = open(path.c_str(), rights | O_CLOEXEC);
   files_[index] = file;
   return file < 0 ? failed(path) : std::string();
 }
