@@ -19,11 +19,12 @@ import { identifyPeer } from './peer.js';
 import { PodEvents } from './pod-events.js';
 import { PodMoves } from './pod-moves.js';
 import { PodResources } from './pod-resources.js';
+import type { PodWishes } from './pod-wishes.js';
 import { Release } from './release.js';
 import type { ServedGrant } from './served-grant.js';
 import type { SlotSize } from './slots.js';
 import { suspensionEvent } from './suspension-event.js';
-import { Suspensions } from './suspensions.js';
+import { followSuspensions } from './suspensions.js';
 import { containerNamed } from './tenant.js';
 
 interface KubernetesOptions {
@@ -50,7 +51,7 @@ export class KubernetesNode {
   #grants: Grants | undefined;
   #release: Release | undefined;
   #imageCheck: ImageCheck | undefined;
-  #suspensions: Suspensions | undefined;
+  #suspensions: PodWishes<boolean> | undefined;
   #moves: PodMoves | undefined;
 
   /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
@@ -89,7 +90,7 @@ export class KubernetesNode {
     const grants = this.#grants;
     this.#release = new Release({ node, grants, pods, podResources, logger });
     this.#imageCheck = new ImageCheck({ node, grants, pods, events, installation, logger });
-    this.#suspensions = new Suspensions({ node, pods, events, logger });
+    this.#suspensions = followSuspensions({ node, pods, events, logger });
     this.#moves = new PodMoves({ node, pods, events, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
     pods.start();

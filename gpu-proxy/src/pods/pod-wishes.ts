@@ -1,0 +1,118 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import { RetryTimer } from '@nvidia-virtual/service/backoff';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { Allocation } from '../allocations/allocation.js';
+import type { GpuNode } from '../node.js';
+import { isOver, type NodePods } from './node-pods.js';
+
+/** What pods say about their allocations, and how that is carried out. */
+interface Wishes<Wish> {
+  /** What the allocation is to become; undefined: it is as its pod wants it. */
+  of(allocation: Allocation, pod: V1Pod): Wish | undefined;
+  /** @returns false if it must be tried again. @throws ProxyError it is refused, and tried again */
+  carryOut(allocation: Allocation, pod: V1Pod, wish: Wish): Promise<boolean>;
+  /** Tells the user of the pod. */
+  refused(allocation: Allocation, pod: V1Pod, wish: Wish, error: ProxyError): void;
+}
+
+interface PodWishesOptions<Wish> {
+  readonly node: GpuNode;
+  readonly pods: NodePods;
+  readonly logger: Logger;
+  readonly wishes: Wishes<Wish>;
+}
+
+interface Attempt<Wish> {
+  readonly wish: Wish;
+  readonly retry: RetryTimer;
+}
+
+/** Debounce of changes. */
+const TOGETHER_MS = 100;
+/** Each attempt holds up the programs for up to 5 s. */
+const RETRY_MS = 5000;
+const LONGEST_RETRY_MS = 60_000;
+
+/**
+ * Carries out what pods want for their allocations. What is refused is tried again as long as it is
+ * wanted. Before the first complete list of pods, nothing changes.
+ */
+export class PodWishes<Wish extends string | boolean> {
+  readonly #options: PodWishesOptions<Wish>;
+  /** By id of the allocation. */
+  readonly #attempts = new Map<string, Attempt<Wish>>();
+  #soon: NodeJS.Timeout | undefined;
+
+  constructor(options: PodWishesOptions<Wish>) {
+    this.#options = options;
+    options.pods.on('changed', this.#lookSoon);
+    options.node.on('changed', this.#lookSoon);
+  }
+
+  end(): void {
+    this.#options.pods.off('changed', this.#lookSoon);
+    this.#options.node.off('changed', this.#lookSoon);
+    clearTimeout(this.#soon);
+    for (const id of this.#attempts.keys()) this.#forget(id);
+  }
+
+  readonly #lookSoon = () => {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      this.#look();
+    }, TOGETHER_MS).unref();
+  };
+
+  #look(): void {
+    const { node, pods } = this.#options;
+    if (!pods.synced) return;
+    const { allocations } = node;
+    const ids = new Set(allocations.map(({ id }) => id));
+    for (const id of this.#attempts.keys()) if (!ids.has(id)) this.#forget(id);
+    for (const allocation of allocations) {
+      const pod = this.#podOf(allocation);
+      if (pod && !isOver(pod)) this.#follow(allocation, this.#options.wishes.of(allocation, pod));
+    }
+  }
+
+  #podOf({ specification: { owner } }: Allocation): V1Pod | undefined {
+    return owner && this.#options.pods.find(owner.podUid);
+  }
+
+  #follow(allocation: Allocation, wish: Wish | undefined): void {
+    const { id } = allocation;
+    if (this.#attempts.get(id)?.wish === wish) return;
+    this.#forget(id);
+    if (wish === undefined) return;
+    const retry = new RetryTimer(() => void this.#try(allocation, attempt), {
+      first: RETRY_MS,
+      longest: LONGEST_RETRY_MS,
+    });
+    const attempt = { wish, retry };
+    this.#attempts.set(id, attempt);
+    void this.#try(allocation, attempt);
+  }
+
+  async #try(allocation: Allocation, attempt: Attempt<Wish>): Promise<void> {
+    const pod = this.#podOf(allocation);
+    if (!pod) return;
+    const { wishes, logger } = this.#options;
+    let done = false;
+    try {
+      done = await wishes.carryOut(allocation, pod, attempt.wish);
+    } catch (error) {
+      if (this.#attempts.get(allocation.id) !== attempt) return;
+      if (error instanceof ProxyError) wishes.refused(allocation, pod, attempt.wish, error);
+      else logger.error({ allocation: allocation.id }, (error as Error).message);
+    }
+    if (this.#attempts.get(allocation.id) !== attempt) return;
+    if (done) this.#forget(allocation.id);
+    else attempt.retry.schedule();
+  }
+
+  #forget(id: string): void {
+    this.#attempts.get(id)?.retry.cancel();
+    this.#attempts.delete(id);
+  }
+}
