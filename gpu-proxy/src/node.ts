@@ -250,11 +250,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /**
    * Writes its sessions to files in a directory, which must not exist.
-   * @param kept whether this node keeps the key
-   * @returns the key. @throws ProxyError nothing has changed
+   * @param key undefined: this node makes one, and keeps it
+   * @throws ProxyError nothing has changed
    */
-  checkpoint(allocation: Allocation, directory: string, kept: boolean): Promise<Buffer> {
-    return this.#registry.checkpoint(allocation, directory, kept);
+  checkpoint(allocation: Allocation, directory: string, key?: Buffer): Promise<void> {
+    return this.#registry.checkpoint(allocation, directory, key);
   }
 
   /**

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { locateInstallation } from '../host/installation.js';
 import { clientEnvironment } from '../run/run.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
@@ -111,6 +112,24 @@ withCriu('checkpoint and restore: a program goes on from its files', async () =>
   writeFileSync(keyFile, key);
   await there('restore', files, '--key-file', keyFile);
   expect(await finish(program)).toBe('got 0\nthen 0\n');
+});
+
+withCriu('checkpoint: the key outlives a kill of the command', async () => {
+  await create('--name', 'train', '--memory', '1GiB');
+  const program = runThere('--allocation', 'train');
+  await program.printed('got 0');
+  const files = path.join(place.directory, 'files');
+  const keyFile = path.join(place.directory, 'key');
+  const words = ['checkpoint', 'train', files, '--state', state, '--key-file', keyFile];
+  const command = new CommandUnderTest(place, words);
+  await until(() => existsSync(files));
+  command.process.kill('SIGKILL');
+  await eventually(async () => expect((await there('ls')).stdout).toContain('out, in a file'));
+  await there('restore', files, '--key-file', keyFile);
+  expect(await finish(program)).toBe('got 0\nthen 0\n');
+  rmSync(keyFile);
+  const exists = await there('checkpoint', 'train', state, '--key-file', keyFile);
+  expect([exists.status, existsSync(keyFile)]).toEqual([125, false]);
 });
 
 test('move: a program goes on, on another GPU', async () => {

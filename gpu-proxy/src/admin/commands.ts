@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type {
@@ -5,6 +6,7 @@ import type {
   CreateAllocationRequest,
   NodeUseMessage,
 } from '@nvidia-virtual/node-state/admin/messages';
+import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import { plural } from '@nvidia-virtual/service/plural';
 import type {
@@ -15,7 +17,7 @@ import type {
   TopOptions,
 } from '../options.js';
 import { policyMessage, sharingModeMessage } from './convert.js';
-import { KeyFile, readKey } from './key-file.js';
+import { makeKey, readKey, writeKey } from './key-file.js';
 import { listView, topView } from './views.js';
 
 /** Output of the commands. */
@@ -135,7 +137,10 @@ export function move(
   });
 }
 
-/** With `encrypt`, the node does not keep the key: it is printed, or written to a file. */
+/**
+ * With `encrypt`, the node does not keep the key: it is printed, or written to a file. That comes
+ * first: nobody can continue the programs without it, whatever happens to this command.
+ */
 export function checkpoint(
   idOrName: string,
   options: ClientOptions & {
@@ -149,21 +154,26 @@ export function checkpoint(
     const took = stopwatch();
     const directory = path.resolve(options.directory);
     const { keyFile } = options;
-    const file = keyFile === undefined ? undefined : new KeyFile(keyFile, directory);
-    const encrypt = options.encrypt || file !== undefined;
+    const key = options.encrypt || keyFile !== undefined ? makeKey() : '';
+    if (keyFile !== undefined) writeKey(key, keyFile, directory);
+    else if (key !== '') screen.write(`The key, which is kept nowhere: ${key}\n`);
     try {
-      const request = { id: idOrName, directory, encrypt };
-      const { allocation, key } = await client.call('checkpointAllocation', request);
-      file?.write(key);
+      const request = { id: idOrName, directory, key };
+      const { id } = await client.call('checkpointAllocation', request);
       screen.write(
-        `${allocation.id} is in ${directory}${took()}: the CUDA calls of its programs wait until ` +
-          'it is restored\n',
+        `${id} is in ${directory}${took()}: the CUDA calls of its programs wait until it is ` +
+          'restored\n',
       );
-      if (encrypt && !file) screen.write(`The key, which is kept nowhere: ${key}\n`);
-    } finally {
-      file?.close();
+    } catch (error) {
+      if (keyFile !== undefined && isRefusal(error)) rmSync(keyFile, { force: true });
+      throw error;
     }
   });
+}
+
+/** Whether gpu-proxy has answered that nothing has changed. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ProxyError && error.code !== 'NODE_FAILED';
 }
 
 export function restore(

@@ -110,6 +110,11 @@ export class AdminServer {
   }
 }
 
+/** Undefined: the node has it. */
+function keyOf(text: string): Buffer | undefined {
+  return text === '' ? undefined : Buffer.from(text, 'hex');
+}
+
 function unaryCalls(node: GpuNode, granted: Granted) {
   const handlers: Handlers = {
     listGpus: () => ({
@@ -150,15 +155,14 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       await node.move(allocation, gpu);
       return allocationMessage(node, allocation);
     },
-    checkpointAllocation: async ({ id, directory, encrypt }) => {
+    checkpointAllocation: async ({ id, directory, key }) => {
       const allocation = node.find(id);
-      const key = await node.checkpoint(allocation, directory, !encrypt);
-      const text = encrypt ? key.toString('hex') : '';
-      return { allocation: allocationMessage(node, allocation), key: text };
+      await node.checkpoint(allocation, directory, keyOf(key));
+      return allocationMessage(node, allocation);
     },
     restoreAllocation: async ({ directory, key }) => {
       const allocation = node.findCheckpoint(directory);
-      await node.restore(allocation, key === '' ? undefined : Buffer.from(key, 'hex'));
+      await node.restore(allocation, keyOf(key));
       return allocationMessage(node, allocation);
     },
     deleteAllocation: async ({ id, force }) => {

@@ -166,15 +166,18 @@ export class AllocationRegistry {
   }
 
   /** Writes its sessions to files; see Checkpoint. @throws ProxyError */
-  async checkpoint(allocation: Allocation, directory: string, kept: boolean): Promise<Buffer> {
+  async checkpoint(
+    allocation: Allocation,
+    directory: string,
+    key: Buffer | undefined,
+  ): Promise<void> {
     const begun = performance.now();
-    const key = await this.#change(allocation.checkpoint(directory, kept));
+    await this.#change(allocation.checkpoint(directory, key));
     const seconds = (performance.now() - begun) / 1000;
     this.#options.host.logger.info(
       { ...named(allocation), directory, sessions: allocation.sessionCount, seconds },
       'allocation is in a file',
     );
-    return key;
   }
 
   /** Makes its sessions again from their files; see Checkpoint. @throws ProxyError */
@@ -188,7 +191,7 @@ export class AllocationRegistry {
     );
   }
 
-  #change<T>(changing: Promise<T>): Promise<T> {
+  #change(changing: Promise<void>): Promise<void> {
     this.#options.changed();
     return changing.finally(() => this.#options.changed());
   }

@@ -248,11 +248,11 @@ export class Allocation {
 
   /**
    * Writes its sessions to files in a directory, which must not exist; see Checkpoint.
-   * @param kept whether this node keeps the key
-   * @returns the key. @throws ProxyError
+   * @param key undefined: this node makes one, and keeps it
+   * @throws ProxyError
    */
-  checkpoint(directory: string, kept: boolean): Promise<Buffer> {
-    return this.#checkpoint.write(directory, kept);
+  checkpoint(directory: string, key: Buffer | undefined): Promise<void> {
+    return this.#checkpoint.write(directory, key);
   }
 
   /**

@@ -68,7 +68,7 @@ withCriu('programs notice no kill of gpu-proxy at any moment', async () => {
       const isInFile = (await look()).checkpoint !== '';
       const request = isInFile
         ? ask('restoreAllocation', { directory: files, key: '' })
-        : ask('checkpointAllocation', { id, directory: files, encrypt: false });
+        : ask('checkpointAllocation', { id, directory: files, key: '' });
       const asked = request.catch(() => {});
       await delay((kill * WHOLE_MS) / KILLS);
       server.process.kill('SIGKILL');

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -20,6 +21,7 @@ import type { NodeSettings } from '../node-types.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
+import { KEY_BYTES } from './sealed-file.js';
 
 const MiB = 2 ** 20;
 const QUOTA = 256 * MiB;
@@ -60,7 +62,7 @@ withCriu('programs go on from files, after a restart of gpu-proxy', async () => 
   const seen = await first.check();
   const workers = allocation.sessions.map(({ workerPid }) => identifyProcess(workerPid));
   for (const program of programs) program.ask(); // under way meanwhile
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   await until(() => !workers.some(isAlive));
   const { outBytes } = allocation;
   expect(allocation.state).toBe('out');
@@ -80,7 +82,7 @@ withCriu('programs go on from files, after a restart of gpu-proxy', async () => 
   for (const program of programs) expect(await program.check()).toBe(seen);
 
   // All of it works again.
-  await node.checkpoint(found, files, true);
+  await node.checkpoint(found, files);
   await node.restore(found);
   for (const program of programs) expect(await program.check()).toBe(seen);
 });
@@ -88,7 +90,8 @@ withCriu('programs go on from files, after a restart of gpu-proxy', async () => 
 withCriu('only the right key restores, and what is damaged or missing does not', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const program = await start(allocation);
-  const key = await node.checkpoint(allocation, files, false);
+  const key = randomBytes(KEY_BYTES);
+  await node.checkpoint(allocation, files, key);
   const file = path.join(files, readdirSync(files)[0] as string);
   const whole = readFileSync(file);
   expect(whole.includes('.visible .entry add')).toBe(false); // the program's code
@@ -115,7 +118,7 @@ withCriu('only the right key restores, and what is damaged or missing does not',
   const inFile = { code: 'ALLOCATION_IN_FILE' };
   await expect(node.resume(allocation)).rejects.toMatchObject(inFile);
   await expect(allocation.move('another')).rejects.toMatchObject(inFile);
-  await expect(node.checkpoint(allocation, `${files}-2`, true)).rejects.toMatchObject({
+  await expect(node.checkpoint(allocation, `${files}-2`)).rejects.toMatchObject({
     code: 'CHECKPOINT_REFUSED',
     message: expect.stringContaining('already'),
   });
@@ -129,8 +132,8 @@ withCriu('only the right key restores, and what is damaged or missing does not',
 withCriu('what cannot be written goes on as before', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const program = await start(allocation);
-  const refused = async (target: string, reason: string) => {
-    await expect(node.checkpoint(allocation, target, true)).rejects.toMatchObject({
+  const refused = async (target: string, reason: string, key?: Buffer) => {
+    await expect(node.checkpoint(allocation, target, key)).rejects.toMatchObject({
       code: 'CHECKPOINT_REFUSED',
       message: expect.stringContaining(reason),
     });
@@ -139,6 +142,7 @@ withCriu('what cannot be written goes on as before', async () => {
     expect(allocation.state).toBe('resident');
   };
   await refused(directory, 'file already exists');
+  await refused(files, 'its key does not have 32 bytes', Buffer.alloc(31));
   await refused(path.join(directory, 'missing', 'files'), 'no such file or directory');
   const shared = path.join(directory, 'shared');
   mkdirSync(shared);
@@ -156,7 +160,7 @@ withCriu('a program with a warm worker goes on from a file', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const program = await start(allocation);
   expect(allocation.sessions[0]?.workerStart).toBe('warm');
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   await node.restore(allocation);
   await program.check();
 });
@@ -166,7 +170,7 @@ withCriu('a suspended allocation stays suspended', async () => {
   const program = await start(allocation);
   await node.suspend(allocation);
   const { outBytes } = allocation;
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   program.ask();
   await node.restore(allocation);
   expect([allocation.state, allocation.outBytes]).toEqual(['out', outBytes]);
@@ -177,14 +181,14 @@ withCriu('a suspended allocation stays suspended', async () => {
 withCriu('a session ends with its program, and with a forced deletion', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const [first, second] = [await start(allocation), await start(allocation)];
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   const [, live] = allocation.sessions;
   first.kill();
   await until(() => allocation.sessions.length === 1);
   expect(allocation.sessions[0]).toBe(live);
   await node.restore(allocation);
   await second.check();
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   await node.delete(allocation, { force: true });
   expect(node.allocations).toEqual([]);
   second.ask();
@@ -194,7 +198,7 @@ withCriu('a session ends with its program, and with a forced deletion', async ()
 withCriu('a killed keeper ends only its session', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const [, second] = [await start(allocation), await start(allocation)];
-  await node.checkpoint(allocation, files, true);
+  await node.checkpoint(allocation, files);
   process.kill(allocation.sessions[0]?.workerPid as number, 'SIGKILL');
   await until(() => allocation.sessions.length === 1);
   await node.restore(allocation);

@@ -13,7 +13,7 @@ import type { LiveSession } from '../sessions/live-session.js';
 import { awaitCriu, Criu } from './criu.js';
 import { pack, unpack } from './images.js';
 import { ParkedProcess } from './parked-process.js';
-import { deriveKey, KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
+import { KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
 import { makeStaging, removeStagings, stagingOf } from './staging.js';
 
 interface CheckpointOptions {
@@ -49,18 +49,18 @@ export class Checkpoint {
 
   /**
    * @param target path of a directory that does not exist
-   * @param kept whether this node keeps the key
-   * @returns the key
+   * @param given undefined: this node makes a key, and keeps it
    * @throws ProxyError nothing has changed
    */
-  async write(target: string, kept: boolean): Promise<Key> {
+  async write(target: string, given: Key | undefined): Promise<void> {
+    if (given && given.length !== KEY_BYTES)
+      throw this.#refusal(target, `its key does not have ${KEY_BYTES} bytes`);
     const criu = await this.#admit(target);
     const { suspension } = this.#options;
     const resumes = await suspension.suspend('node');
-    const key = randomBytes(KEY_BYTES);
+    const [key, kept] = [given ?? randomBytes(KEY_BYTES), given === undefined];
     try {
       await suspension.whileSuspended(() => this.#writeAll(target, { criu, key, kept, resumes }));
-      return key;
     } catch (error) {
       if (resumes && !this.#ended && !this.#record) await suspension.resume('node');
       throw error instanceof ProxyError ? error : this.#refusal(target, systemReason(error));
@@ -199,7 +199,7 @@ export class Checkpoint {
     try {
       await criu.dump(live.session.record.worker.pid, staging);
       const file = path.join(directory, name);
-      const writer = await SealedWriter.create(file, deriveKey(key, name));
+      const writer = await SealedWriter.create(file, key, name);
       try {
         await pack(staging, live.arena.handles, { writer, addon });
         await writer.finish();
@@ -296,7 +296,7 @@ export class Checkpoint {
     const { id } = this.#specification;
     const name = nameOf(live);
     const file = path.join(to.directory, name);
-    const reader = await SealedReader.open(file, deriveKey(to.key, name)).catch((error) => {
+    const reader = await SealedReader.open(file, to.key, name).catch((error) => {
       throw new Error(`${file} cannot be read: ${systemReason(error)}`);
     });
     try {

@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
-import { deriveKey, KEY_BYTES, SealedReader, SealedWriter } from './sealed-file.js';
+import { KEY_BYTES, SealedReader, SealedWriter } from './sealed-file.js';
 
 const MiB = 2 ** 20;
+const SALT = 32;
 /** A chunk, with its length and its tag. */
 const SEALED = 4 + MiB + 16;
 
-const key = deriveKey(randomBytes(KEY_BYTES), 'one');
+const key = randomBytes(KEY_BYTES);
 let directory: string;
 let file: string;
 
@@ -20,14 +21,14 @@ beforeEach(() => {
 afterEach(() => removePrivateDirectory(directory));
 
 async function write(...parts: readonly Buffer[]): Promise<void> {
-  const writer = await SealedWriter.create(file, key);
+  const writer = await SealedWriter.create(file, key, 'one');
   for (const part of parts) await writer.write(part);
   await writer.finish();
   await writer.close();
 }
 
-async function read(sizes: readonly number[], by = key): Promise<Buffer> {
-  const reader = await SealedReader.open(file, by);
+async function read(sizes: readonly number[], name = 'one'): Promise<Buffer> {
+  const reader = await SealedReader.open(file, key, name);
   try {
     const parts: Buffer[] = [];
     for (const size of sizes) parts.push(await reader.read(size));
@@ -38,7 +39,7 @@ async function read(sizes: readonly number[], by = key): Promise<Buffer> {
   }
 }
 
-test.each([1, 100, MiB - 1, MiB, MiB + 1, 3 * MiB, 3 * MiB + 7])('%i bytes', async (bytes) => {
+test.each([9, 100, MiB - 1, MiB, MiB + 1, 3 * MiB, 3 * MiB + 7])('%i bytes', async (bytes) => {
   const content = randomBytes(bytes);
   await write(content.subarray(0, bytes >> 1), content.subarray(bytes >> 1));
   expect(readFileSync(file).includes(content.subarray(0, 64))).toBe(false);
@@ -50,23 +51,26 @@ test('nothing can be changed, exchanged, left out or added', async () => {
   const size = 2 * MiB + 5;
   await write(randomBytes(size));
   const whole = readFileSync(file);
-  const [first, second, last] = [
-    whole.subarray(0, SEALED),
-    whole.subarray(SEALED, 2 * SEALED),
-    whole.subarray(2 * SEALED),
-  ] as [Buffer, Buffer, Buffer];
+  const [salt, first, second, last] = [
+    whole.subarray(0, SALT),
+    whole.subarray(SALT, SALT + SEALED),
+    whole.subarray(SALT + SEALED, SALT + 2 * SEALED),
+    whole.subarray(SALT + 2 * SEALED),
+  ] as [Buffer, Buffer, Buffer, Buffer];
   const flipped = Buffer.from(whole);
   flipped.writeUInt8(flipped.readUInt8(SEALED + 9) ^ 1, SEALED + 9);
   const huge = Buffer.from(whole);
-  huge.writeUInt32BE(2 ** 31);
+  huge.writeUInt32BE(2 ** 31, SALT);
   const wrong: readonly [Buffer, number][] = [
     [flipped, size],
     [huge, size],
-    [Buffer.concat([second, first, last]), size],
-    [Buffer.concat([first, second]), 2 * MiB],
-    [Buffer.concat([first, last]), MiB + 5],
-    [Buffer.concat([first, second, last, last]), size],
+    [Buffer.concat([salt, second, first, last]), size],
+    [Buffer.concat([salt, first, second]), 2 * MiB],
+    [Buffer.concat([salt, first, last]), MiB + 5],
+    [Buffer.concat([salt, first, second, last, last]), size],
     [whole.subarray(0, -1), size],
+    [Buffer.concat([randomBytes(SALT), whole.subarray(SALT)]), size],
+    [salt, 1],
     [Buffer.alloc(0), 1],
   ];
   for (const [content, bytes] of wrong) {
@@ -80,16 +84,18 @@ test('nothing can be changed, exchanged, left out or added', async () => {
 });
 
 test('a file has a key of its own', async () => {
-  const whole = randomBytes(KEY_BYTES);
-  expect(deriveKey(whole, 'one')).not.toEqual(deriveKey(whole, 'other'));
   await write(Buffer.from('content'));
-  await expect(read([7], deriveKey(whole, 'one'))).rejects.toThrow('the key is not the right one');
+  await expect(read([7], 'other')).rejects.toThrow('the key is not the right one');
+  const before = readFileSync(file);
+  rmSync(file);
+  await write(Buffer.from('content'));
+  expect(readFileSync(file).subarray(SALT)).not.toEqual(before.subarray(SALT));
 });
 
 test('no link is followed, and no file replaced', async () => {
   await write(Buffer.from('content'));
   const link = path.join(directory, 'link');
   symlinkSync(file, link);
-  await expect(SealedReader.open(link, key)).rejects.toThrow('ELOOP');
-  await expect(SealedWriter.create(file, key)).rejects.toThrow('EEXIST');
+  await expect(SealedReader.open(link, key, 'one')).rejects.toThrow('ELOOP');
+  await expect(SealedWriter.create(file, key, 'one')).rejects.toThrow('EEXIST');
 });

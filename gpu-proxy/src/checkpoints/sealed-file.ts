@@ -1,20 +1,24 @@
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** Encrypts one file; never used for another one. */
+/** Of a checkpoint. Each file has a key of its own, which is derived from it. */
 export type Key = Buffer;
 
 export const KEY_BYTES = 32;
+const SALT_BYTES = 32;
 const TAG_BYTES = 16;
 const LENGTH_BYTES = 4;
 /** Plain bytes of a chunk, except the last one. */
 const CHUNK = 2 ** 20;
 const CIPHER = 'aes-256-gcm';
 
-/** @param name of the file, so that files of a checkpoint cannot be exchanged */
-export function deriveKey(key: Key, name: string): Key {
-  return Buffer.from(hkdfSync('sha256', key, '', `nvidia-virtual checkpoint ${name}`, KEY_BYTES));
+/**
+ * @param salt of the file, so that no nonce is used twice if a key is
+ * @param name of the file, so that files of a checkpoint cannot be exchanged
+ */
+function deriveKey(key: Key, salt: Buffer, name: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, salt, `nvidia-virtual checkpoint ${name}`, KEY_BYTES));
 }
 
 /** Chunks cannot be exchanged, left out, or cut off at the end. */
@@ -25,22 +29,30 @@ function nonce(index: number, last: boolean): Buffer {
   return bytes;
 }
 
-/** Writes an encrypted and authenticated file. Each chunk is its length, its bytes and its tag. */
+/**
+ * Writes an encrypted and authenticated file: a salt, and chunks. Each chunk is its length, its
+ * bytes and its tag.
+ */
 export class SealedWriter {
   readonly #file: FileHandle;
-  readonly #key: Key;
+  readonly #key: Buffer;
   #index = 0;
   #pending: Buffer[] = [];
   #pendingBytes = 0;
 
-  private constructor(file: FileHandle, key: Key) {
+  private constructor(file: FileHandle, key: Buffer) {
     this.#file = file;
     this.#key = key;
   }
 
   /** @param path a file that does not exist. @throws a system error */
-  static async create(path: string, key: Key): Promise<SealedWriter> {
-    return new SealedWriter(await open(path, 'wx', 0o600), key);
+  static async create(path: string, key: Key, name: string): Promise<SealedWriter> {
+    const salt = randomBytes(SALT_BYTES);
+    const file = await open(path, 'wx', 0o600);
+    return attempt(file, async () => {
+      await file.writeFile(salt);
+      return new SealedWriter(file, deriveKey(key, salt, name));
+    });
   }
 
   async write(bytes: Buffer): Promise<void> {
@@ -77,22 +89,25 @@ export class SealedWriter {
 /** Reads such a file, and returns only what is authentic. */
 export class SealedReader {
   readonly #file: FileHandle;
-  readonly #key: Key;
+  readonly #key: Buffer;
   readonly #size: number;
-  #at = 0;
+  #at = SALT_BYTES;
   #index = 0;
   #plain: Buffer = Buffer.alloc(0);
 
-  private constructor(file: FileHandle, key: Key, size: number) {
+  private constructor(file: FileHandle, key: Buffer, size: number) {
     this.#file = file;
     this.#key = key;
     this.#size = size;
   }
 
   /** Follows no link. @throws a system error */
-  static async open(path: string, key: Key): Promise<SealedReader> {
+  static async open(path: string, key: Key, name: string): Promise<SealedReader> {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-    return new SealedReader(file, key, (await file.stat()).size);
+    return attempt(file, async () => {
+      const { buffer: salt } = await file.read(Buffer.alloc(SALT_BYTES), 0, SALT_BYTES, 0);
+      return new SealedReader(file, deriveKey(key, salt, name), (await file.stat()).size);
+    });
   }
 
   /** @throws Error if the key is wrong, or the file is damaged or too short */
@@ -135,6 +150,16 @@ export class SealedReader {
     if (bytesRead !== bytes) throw damaged();
     this.#at += bytes;
     return buffer;
+  }
+}
+
+/** Closes the file if that fails. */
+async function attempt<T>(file: FileHandle, make: () => Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    await file.close();
+    throw error;
   }
 }
 

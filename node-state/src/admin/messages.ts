@@ -138,8 +138,8 @@ export interface AdminCalls {
   resumeAllocation: [{ readonly id: string }, AllocationMessage];
   moveAllocation: [{ readonly id: string; readonly gpu: string }, AllocationMessage];
   checkpointAllocation: [
-    { readonly id: string; readonly directory: string; readonly encrypt: boolean },
-    { readonly allocation: AllocationMessage; readonly key: string },
+    { readonly id: string; readonly directory: string; readonly key: string },
+    AllocationMessage,
   ];
   restoreAllocation: [{ readonly directory: string; readonly key: string }, AllocationMessage];
   deleteAllocation: [{ readonly id: string; readonly force: boolean }, Record<string, never>];
