@@ -1,4 +1,5 @@
 import type { SharingMode } from '@nvidia-virtual/ledger';
+import { ANNOTATION } from './names.js';
 
 /** Slots of one container on one GPU. */
 export interface AssignedGpu {
@@ -20,6 +21,11 @@ export interface Assignment {
   readonly former?: string;
   /** The number of its latest move. Undefined: it was never moved. */
   readonly move?: number;
+}
+
+/** What an assignment is read from: a pod. */
+interface Annotated {
+  readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> };
 }
 
 /** A pod whose programs are on the GPU that it was assigned by this move. */
@@ -75,6 +81,15 @@ export function readAssignment(text: string | undefined): Assignment | undefined
     ...(former !== undefined && { former }),
     ...(move !== undefined && { move: move as number }),
   };
+}
+
+/** Any user can write annotations of pods of other schedulers. An invalid one counts as missing. */
+export function assignmentOf({ metadata }: Annotated): Assignment | undefined {
+  try {
+    return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The only GPU of all containers. Undefined: they have several. */

@@ -1,6 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { type AssignedGpu, type Assignment, heldBy, readAssignment } from './assignment.js';
-import { ANNOTATION } from './names.js';
+import { type AssignedGpu, assignmentOf, heldBy } from './assignment.js';
 import { containersOf, peak } from './pod-request.js';
 
 /** Slots by GPU UUID. */
@@ -27,13 +26,4 @@ export function assignedHolding(pod: V1Pod): Holding | undefined {
       peak(containers.map(({ init, held }) => ({ init, slots: slotsOf(held, uuid) }))),
     ]),
   );
-}
-
-/** Only the scheduler may write the annotation, so an invalid one counts as missing. */
-export function assignmentOf({ metadata }: V1Pod): Assignment | undefined {
-  try {
-    return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
-import { type Assignment, onlyGpu, readAssignment } from '@nvidia-virtual/kube-common/assignment';
+import { assignmentOf, onlyGpu } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { KubectlError, PluginError } from './errors.js';
 import { findGpu } from './node-gpu.js';
@@ -109,14 +109,6 @@ function isOn(pod: Pick<V1Pod, 'metadata'>, uuid: string): boolean {
     assignment.former === undefined &&
     onlyGpu(assignment)?.toLowerCase() === uuid.toLowerCase()
   );
-}
-
-function assignmentOf({ metadata }: Pick<V1Pod, 'metadata'>): Assignment | undefined {
-  try {
-    return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
-  } catch {
-    return undefined;
-  }
 }
 
 function explainForbidden(error: unknown): never {

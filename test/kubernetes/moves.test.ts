@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
-import { readAssignment, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { assignmentOf, readInventory } from '@nvidia-virtual/kube-common/assignment';
 import { assignedHolding } from '@nvidia-virtual/kube-common/holding';
 import {
   ANNOTATION,
@@ -60,10 +60,6 @@ async function ask(name: string, moveTo: string): Promise<void> {
     ...{ method: 'PATCH', path: `/api/v1/namespaces/default/pods/${name}`, contentType: MERGE },
     body: { metadata: { annotations: { [ANNOTATION.moveTo]: moveTo } } },
   });
-}
-
-function assignmentOf({ metadata }: V1Pod) {
-  return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);
 }
 
 /** The pod, once its move is complete. */

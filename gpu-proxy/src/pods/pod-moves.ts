@@ -1,6 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { type Arrival, onlyGpu } from '@nvidia-virtual/kube-common/assignment';
-import { assignmentOf } from '@nvidia-virtual/kube-common/holding';
+import { type Arrival, assignmentOf, onlyGpu } from '@nvidia-virtual/kube-common/assignment';
 import type { Logger } from 'pino';
 import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';

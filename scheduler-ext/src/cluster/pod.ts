@@ -1,6 +1,6 @@
 import type { V1OwnerReference, V1Pod } from '@kubernetes/client-node';
-import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
-import { assignedHolding, assignmentOf, type Holding } from '@nvidia-virtual/kube-common/holding';
+import { type Assignment, assignmentOf } from '@nvidia-virtual/kube-common/assignment';
+import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
   containersOf,

@@ -1,9 +1,5 @@
-import {
-  type Inventory,
-  readAssignment,
-  readInventory,
-} from '@nvidia-virtual/kube-common/assignment';
-import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { type Inventory, readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
   type ContainerRequest,
   PodRequestError,
@@ -35,11 +31,6 @@ function read(pod: GpuPod): GpuRequest {
     const bare = { ...pod, metadata: { ...pod.metadata, annotations: {} } };
     return { containers: readPodRequest(bare)?.containers ?? [], problem: error.message };
   }
-}
-
-/** Any user can write annotations, so an unreadable one counts as missing. */
-export function assignmentOf({ metadata }: GpuPod): ReturnType<typeof readAssignment> {
-  return readable(() => readAssignment(metadata?.annotations?.[ANNOTATION.assigned]));
 }
 
 export function inventoryOf(

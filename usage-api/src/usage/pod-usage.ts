@@ -1,10 +1,10 @@
-import { heldBy, type Inventory } from '@nvidia-virtual/kube-common/assignment';
+import { assignmentOf, heldBy, type Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { asksToSuspend } from '@nvidia-virtual/kube-common/suspended';
 import { usedTime } from '@nvidia-virtual/ledger';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import type { NodeFigures } from './figures.js';
-import { assignmentOf, type GpuRequest } from './gpu-request.js';
+import type { GpuRequest } from './gpu-request.js';
 import { type Allocation, allocationOf } from './ownership.js';
 import { type GpuPod, whyStarting, whyWaiting } from './pods.js';
 import { timestamp, windowSeconds } from './time.js';

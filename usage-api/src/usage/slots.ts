@@ -1,7 +1,7 @@
-import { heldBy } from '@nvidia-virtual/kube-common/assignment';
+import { assignmentOf, heldBy } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeFigures } from './figures.js';
-import { assignmentOf, type GpuRequest } from './gpu-request.js';
+import type { GpuRequest } from './gpu-request.js';
 import { allocationOf } from './ownership.js';
 import type { GpuPod } from './pods.js';
 
