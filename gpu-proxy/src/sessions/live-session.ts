@@ -333,8 +333,8 @@ export class LiveSession {
 
   /** Nobody else needs these processes. */
   #endParked(): void {
-    const { worker, keeper } = this.session.record.parked ?? {};
-    for (const each of [worker, keeper])
+    const { worker, keeper, restored } = this.session.record.parked ?? {};
+    for (const each of [worker, keeper, restored])
       if (each && isAlive({ ...each, program: '' })) process.kill(each.pid, 'SIGKILL');
   }
 
