@@ -72,6 +72,7 @@ export class Allocation {
     this.#checkpoint = new Checkpoint({
       ...{ directory, host, logger: this.#logger, suspension: this.#suspension },
       sessions: () => this.sessions,
+      resume: () => this.unsuspend('node'),
     });
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);

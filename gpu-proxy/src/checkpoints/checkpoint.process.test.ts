@@ -1,4 +1,6 @@
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -18,6 +20,7 @@ import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-
 import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';
 import type { NodeSettings } from '../node-types.js';
+import type { LiveSession } from '../sessions/live-session.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
@@ -145,9 +148,14 @@ withCriu('what cannot be written goes on as before', async () => {
   await refused(files, 'its key does not have 32 bytes', Buffer.alloc(31));
   await refused(path.join(directory, 'missing', 'files'), 'no such file or directory');
   const shared = path.join(directory, 'shared');
-  mkdirSync(shared);
+  const beneath = path.join(shared, 'beneath');
+  mkdirSync(beneath, { recursive: true });
   chmodSync(shared, 0o777);
   await refused(path.join(shared, 'files'), 'is not of root alone');
+  await refused(path.join(beneath, 'files'), `${shared} is not of root alone`);
+  const link = path.join(directory, 'link');
+  symlinkSync('.', link);
+  await refused(path.join(link, 'files'), `leads through a link: use ${directory}`);
   node.settings = { ...node.settings, hostMemory: 0 };
   await refused(files, 'hostMemory is 0');
 });
@@ -193,6 +201,65 @@ withCriu('a session ends with its program, and with a forced deletion', async ()
   expect(node.allocations).toEqual([]);
   second.ask();
   await expect(second.right()).rejects.toThrow();
+});
+
+withCriu('a full disk changes nothing', async () => {
+  await node.close();
+  const disk = path.join(directory, 'state');
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', disk]);
+  try {
+    await restart();
+    const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+    const program = await start(allocation, 32 * MiB);
+    await expect(node.checkpoint(allocation, path.join(disk, 'files'))).rejects.toMatchObject({
+      code: 'CHECKPOINT_REFUSED',
+      message: expect.stringContaining('no space left on device'),
+    });
+    expect([allocation.state, existsSync(path.join(disk, 'files'))]).toEqual(['resident', false]);
+    await program.check();
+    await node.delete(allocation, { force: true });
+    await node.close();
+  } finally {
+    execFileSync('umount', ['--lazy', disk]);
+  }
+  await restart();
+});
+
+withCriu('an allocation whose programs have ended needs neither key nor file', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  await node.checkpoint(allocation, files, randomBytes(KEY_BYTES));
+  program.kill();
+  await until(() => allocation.sessions.length === 0);
+  await node.restore(allocation);
+  expect([allocation.state, existsSync(files)]).toEqual(['resident', false]);
+  await (await start(allocation)).check();
+});
+
+withCriu('what the policy of a GPU suspends, only the policy resumes', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  await allocation.evict(Number.POSITIVE_INFINITY);
+  await expect(node.checkpoint(allocation, directory)).rejects.toThrow('file already exists');
+  expect(allocation.specification.suspendedBy).toEqual(['policy']);
+  await node.checkpoint(allocation, files);
+  await node.restore(allocation);
+  expect(allocation.specification.suspendedBy).toEqual(['policy']);
+  await allocation.unsuspend('policy');
+  await program.check();
+});
+
+withCriu('a process that was made from a file ends with its session', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const [live] = allocation.sessions as [LiveSession];
+  const made = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  const { pid, startTime = '' } = identifyProcess(made.pid as number);
+  const { record } = live.session;
+  const restored = { pid, startTime };
+  live.saveRecord({ ...record, parked: { worker: record.worker, restored } });
+  program.kill();
+  await once(made, 'exit');
 });
 
 withCriu('a killed keeper ends only its session', async () => {

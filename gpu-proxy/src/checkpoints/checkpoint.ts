@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification, CheckpointRecord } from '@nvidia-virtual/ledger';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
@@ -20,9 +20,11 @@ interface CheckpointOptions {
   readonly directory: AllocationDirectory;
   readonly host: Pick<AllocationHost, 'addon' | 'arenas' | 'backend' | 'installation' | 'launcher'>;
   readonly logger: Logger;
-  readonly suspension: Pick<Suspension, 'suspend' | 'resume' | 'whileSuspended'>;
+  readonly suspension: Pick<Suspension, 'suspend' | 'whileSuspended'>;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
+  /** The node no longer suspends it. @throws ProxyError */
+  resume(): Promise<unknown>;
 }
 
 /** A session whose process is in memory again, parked. */
@@ -57,12 +59,13 @@ export class Checkpoint {
       throw this.#refusal(target, `its key does not have ${KEY_BYTES} bytes`);
     const criu = await this.#admit(target);
     const { suspension } = this.#options;
-    const resumes = await suspension.suspend('node');
+    const resumes = !this.#isSuspended;
+    await suspension.suspend('node');
     const [key, kept] = [given ?? randomBytes(KEY_BYTES), given === undefined];
     try {
       await suspension.whileSuspended(() => this.#writeAll(target, { criu, key, kept, resumes }));
     } catch (error) {
-      if (resumes && !this.#ended && !this.#record) await suspension.resume('node');
+      if (resumes && !this.#ended && !this.#record) await this.#options.resume();
       throw error instanceof ProxyError ? error : this.#refusal(target, systemReason(error));
     }
   }
@@ -76,14 +79,11 @@ export class Checkpoint {
     const record = this.#record;
     if (!record) throw new ProxyError('CHECKPOINT_UNKNOWN', { directory: 'a file' });
     try {
-      const key = given ?? this.#keptKey();
-      requireDriver(record.driver);
-      const criu = await Criu.find(this.#options.host.launcher);
-      await suspension.whileSuspended(() => this.#readAll(record, { criu, key }));
+      await suspension.whileSuspended(() => this.#readOrUndo(record.directory, given));
     } catch (error) {
       throw this.#notRestored(record, error);
     }
-    if (record.resumes) await suspension.resume('node');
+    if (record.resumes) await this.#options.resume();
   }
 
   /** An earlier gpu-proxy may have been killed at any step. */
@@ -93,7 +93,7 @@ export class Checkpoint {
     const { suspension, logger } = this.#options;
     suspension
       .whileSuspended(() => this.#settle(record))
-      .then(() => this.#record === undefined && record.resumes && suspension.resume('node'))
+      .then(() => this.#record === undefined && record.resumes && this.#options.resume())
       .catch((error) => logger.error((error as Error).message));
   }
 
@@ -116,6 +116,12 @@ export class Checkpoint {
 
   get #record(): CheckpointRecord | undefined {
     return this.#specification.checkpoint;
+  }
+
+  /** Whether the node suspends it, beside others. */
+  get #isSuspended(): boolean {
+    const { suspended = false, suspendedBy } = this.#specification;
+    return suspendedBy?.includes('node') ?? suspended;
   }
 
   get #keyFile(): string {
@@ -211,20 +217,25 @@ export class Checkpoint {
     }
   }
 
-  /** The files count from now on, so the workers end. */
+  /** The files count from now on, so the workers end. A session may end meanwhile. */
   async #finishWriting(): Promise<void> {
-    for (const live of this.#options.sessions()) await this.#processOf(live).leave();
+    for (const live of this.#options.sessions())
+      await this.#processOf(live)
+        .leave()
+        .catch((error) =>
+          live.session.logger.warn(`The worker in a file goes on: ${systemReason(error)}.`),
+        );
   }
 
-  /** The workers count: they go on as before, and the files are removed. */
+  /** The workers count: they go on as before. The files go first: they may fill the disk. */
   async #undo({ directory }: CheckpointRecord): Promise<void> {
+    this.#removeFiles(directory);
     for (const live of this.#options.sessions()) {
       const reason = await this.#processOf(live).unpark();
       if (reason === undefined) continue;
       live.session.logger.error(`The session ends, because it cannot go on: ${reason}.`);
       live.kill();
     }
-    this.#removeFiles(directory);
     if (!this.#ended) this.#save(undefined);
   }
 
@@ -232,9 +243,14 @@ export class Checkpoint {
     return new ParkedProcess(live, this.#options.host);
   }
 
+  /** Nobody needs them, so a failure is none of what the caller does. */
   #removeFiles(directory: string): void {
-    rmSync(directory, { recursive: true, force: true });
-    rmSync(this.#keyFile, { force: true });
+    try {
+      rmSync(this.#keyFile, { force: true });
+      rmSync(directory, { recursive: true, force: true });
+    } catch (error) {
+      this.#options.logger.warn(`Remove ${directory} yourself: ${systemReason(error)}.`);
+    }
   }
 
   #keptKey(): Key {
@@ -243,8 +259,19 @@ export class Checkpoint {
     return Buffer.from(text, 'hex');
   }
 
+  /** Programs that have ended need no files. */
+  async #readOrUndo(directory: string, given: Key | undefined): Promise<void> {
+    const record = this.#record;
+    if (record?.directory !== directory) throw new Error('it was restored meanwhile');
+    if (record.stage === 'writing') return this.#undo(record); // that has failed before
+    if (this.#endIfBack(record)) return;
+    const key = given ?? this.#keptKey();
+    requireDriver(record.driver);
+    const criu = await Criu.find(this.#options.host.launcher);
+    await this.#readAll(record, { criu, key });
+  }
+
   async #readAll(record: CheckpointRecord, way: { criu: Criu; key: Key }): Promise<void> {
-    if (this.#record?.directory !== record.directory) throw new Error('it was restored meanwhile');
     const returned: Returned[] = [];
     const stagings: string[] = [];
     try {
@@ -319,11 +346,20 @@ function nameOf({ session }: LiveSession): string {
   return `${session.record.allocation}-session-${session.record.number}`;
 }
 
-/** Whether others could exchange a directory in this one. A sticky bit prevents that. */
+/** Whether others could exchange a directory in this one, or this one itself. */
 function whyExposed(parent: string): string | undefined {
-  const { mode, uid } = statSync(parent);
+  const real = realpathSync(parent);
+  if (real !== parent) return `${parent} leads through a link: use ${real}`;
+  const above = path.dirname(parent);
+  if (isExposed(parent)) return `${parent} is not of root alone`;
+  return above === parent ? undefined : whyExposed(above);
+}
+
+/** A sticky bit keeps others from what is not theirs. */
+function isExposed(directory: string): boolean {
+  const { mode, uid } = statSync(directory);
   const writable = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
-  return uid === 0 && !writable ? undefined : `${parent} is not of root alone`;
+  return uid !== 0 || writable;
 }
 
 /** The process has the code of the driver mapped from its file. */
