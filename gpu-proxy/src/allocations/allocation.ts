@@ -14,7 +14,7 @@ import { ConnectionQueue, hasGone } from './connection-queue.js';
 import { sendRefusal } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
 import { Relocation } from './relocation.js';
-import { Suspension } from './suspension.js';
+import { type SavedToo, Suspension } from './suspension.js';
 
 /**
  * What a tenant was granted on this node: accepts its clients until it is drained, and ends with
@@ -72,7 +72,7 @@ export class Allocation {
     this.#checkpoint = new Checkpoint({
       ...{ directory, host, logger: this.#logger, suspension: this.#suspension },
       sessions: () => this.sessions,
-      resume: () => this.unsuspend('node'),
+      resume: () => this.unsuspend('node', { checkpoint: undefined }),
     });
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);
@@ -231,15 +231,16 @@ export class Allocation {
 
   /**
    * Gives both back; on an oversubscribed GPU when its policy resumes it.
+   * @param also is saved with that
    * @returns false if it was not suspended, or if another one suspends it too
    * @throws ProxyError MEMORY_NOT_BACK; it stays suspended
    */
-  async unsuspend(by: Suspender): Promise<boolean> {
+  async unsuspend(by: Suspender, also?: SavedToo): Promise<boolean> {
     const { suspendedBy = [] } = this.specification;
     const isOther = by !== 'policy' && suspendedBy.includes(by);
     if (isOther && this.#host.isOversubscribed(this.specification))
       await this.#suspension.suspend('policy');
-    return this.#suspension.resume(by);
+    return this.#suspension.resume(by, also);
   }
 
   /** Moves its sessions to another GPU; see Relocation. @throws ProxyError */

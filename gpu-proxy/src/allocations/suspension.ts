@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { MemoryState, Suspender } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, MemoryState, Suspender } from '@nvidia-virtual/ledger';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
@@ -26,6 +26,9 @@ interface Leaving {
   readonly live: LiveSession;
   readonly bytes: number;
 }
+
+/** A change of the specification that comes with another one, all at once. */
+export type SavedToo = Partial<Pick<AllocationSpecification, 'checkpoint'>>;
 
 type Done = Extract<WorkerAnswer, { kind: 'done' }>;
 
@@ -75,22 +78,23 @@ export class Suspension {
   }
 
   /**
+   * @param also is saved with that
    * @returns false if it was suspended; then this one suspends it too
    * @throws ProxyError every session goes on unchanged; after MEMORY_NOT_BACK it is suspended
    */
-  suspend(by: Suspender): Promise<boolean> {
+  suspend(by: Suspender, also: SavedToo = {}): Promise<boolean> {
     return this.#next(async () => {
       if (this.#suspended) {
         // The policy lets a part leave only.
         if (by !== 'policy' && this.#isPolicyAlone) await this.#leaveAll(await this.#suspendAll());
-        this.#save([...this.#others(by), by]);
+        this.#save([...this.#others(by), by], true, also);
         return false;
       }
       this.#suspending = true;
       try {
         const leaving = await this.#suspendAll();
         await this.#leaveAll(leaving);
-        this.#save([by]);
+        this.#save([by], true, also);
         return true;
       } finally {
         this.#suspending = false;
@@ -139,16 +143,17 @@ export class Suspension {
   }
 
   /**
+   * @param also is saved with that
    * @returns false if it was not suspended, or if another one suspends it too
    * @throws ProxyError it stays suspended
    */
-  resume(by: Suspender): Promise<boolean> {
+  resume(by: Suspender, also: SavedToo = {}): Promise<boolean> {
     return this.#next(async () => {
       if (!this.#suspended) return false;
-      this.#requireWorkers();
+      if (!('checkpoint' in also)) this.#requireWorkers();
       const others = this.#others(by);
       const before = this.#suspendedBy;
-      this.#save(others, others.length > 0);
+      this.#save(others, others.length > 0, also);
       if (others.length > 0) return false;
       await this.#resumeAll(before);
       return true;
@@ -174,10 +179,10 @@ export class Suspension {
   }
 
   /** Executes `body` while it stays suspended. @throws Error if it is not */
-  whileSuspended(body: () => Promise<void>): Promise<void> {
+  whileSuspended<T>(body: () => Promise<T>): Promise<T> {
     return this.#next(async () => {
       if (!this.#suspended) throw new Error('it was resumed meanwhile');
-      await body();
+      return body();
     });
   }
 
@@ -250,11 +255,12 @@ export class Suspension {
     return turn;
   }
 
-  #save(by: readonly Suspender[], suspended = true): void {
+  #save(by: readonly Suspender[], suspended = true, also: SavedToo = {}): void {
     const { directory } = this.#options;
     if (this.#ended) throw new ProxyError('ALLOCATION_UNKNOWN', { name: this.#id });
     directory.save({
       ...directory.specification,
+      ...also,
       suspended: suspended || undefined,
       suspendedBy: by.length > 0 ? by : undefined,
     });

@@ -13,18 +13,20 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { jest } from '@jest/globals';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
+import { AllocationDirectory } from '../allocations/allocation-directory.js';
 import type { GpuNode } from '../node.js';
 import type { NodeSettings } from '../node-types.js';
 import type { LiveSession } from '../sessions/live-session.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
-import { KEY_BYTES } from './sealed-file.js';
+import { KEY_BYTES, SealedWriter } from './sealed-file.js';
 
 const MiB = 2 ** 20;
 const QUOTA = 256 * MiB;
@@ -145,6 +147,7 @@ withCriu('what cannot be written goes on as before', async () => {
     expect(allocation.state).toBe('resident');
   };
   await refused(directory, 'file already exists');
+  expect(existsSync(directory)).toBe(true);
   await refused(files, 'its key does not have 32 bytes', Buffer.alloc(31));
   await refused(path.join(directory, 'missing', 'files'), 'no such file or directory');
   const shared = path.join(directory, 'shared');
@@ -234,6 +237,41 @@ withCriu('an allocation whose programs have ended needs neither key nor file', a
   await node.restore(allocation);
   expect([allocation.state, existsSync(files)]).toEqual(['resident', false]);
   await (await start(allocation)).check();
+});
+
+withCriu('no kill leaves an allocation suspended without a checkpoint', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  await start(allocation);
+  const save = jest.spyOn(AllocationDirectory.prototype, 'save');
+  await node.checkpoint(allocation, files);
+  await node.restore(allocation);
+  jest.spyOn(SealedWriter, 'create').mockRejectedValueOnce(new Error('no space'));
+  await expect(node.checkpoint(allocation, files)).rejects.toThrow('no space');
+  const saved = save.mock.calls.map(([{ suspended, checkpoint }]) => [
+    suspended,
+    checkpoint?.stage,
+  ]);
+  jest.restoreAllMocks();
+  expect(saved).toEqual([
+    [true, 'writing'],
+    [true, 'file'],
+    [true, 'writing'],
+    [undefined, undefined],
+    [true, 'writing'],
+    [undefined, undefined],
+  ]);
+});
+
+withCriu('of two checkpoints at once, one is refused', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const targets = [files, `${files}-2`];
+  const both = targets.map((target) => node.checkpoint(allocation, target));
+  const outcomes = await Promise.allSettled(both);
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  expect(targets.filter((target) => existsSync(target)).length).toBe(1);
+  await node.restore(allocation);
+  await program.check();
 });
 
 withCriu('what the policy of a GPU suspends, only the policy resumes', async () => {

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification, CheckpointRecord } from '@nvidia-virtual/ledger';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
@@ -23,7 +32,7 @@ interface CheckpointOptions {
   readonly suspension: Pick<Suspension, 'suspend' | 'whileSuspended'>;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
-  /** The node no longer suspends it. @throws ProxyError */
+  /** The node no longer suspends it, and the record of the checkpoint goes. @throws ProxyError */
   resume(): Promise<unknown>;
 }
 
@@ -43,6 +52,8 @@ const KEY = 'checkpoint-key';
  */
 export class Checkpoint {
   readonly #options: CheckpointOptions;
+  /** The directory to which it is being written. */
+  #target: string | undefined;
   #ended = false;
 
   constructor(options: CheckpointOptions) {
@@ -55,18 +66,18 @@ export class Checkpoint {
    * @throws ProxyError nothing has changed
    */
   async write(target: string, given: Key | undefined): Promise<void> {
-    if (given && given.length !== KEY_BYTES)
-      throw this.#refusal(target, `its key does not have ${KEY_BYTES} bytes`);
-    const criu = await this.#admit(target);
-    const { suspension } = this.#options;
-    const resumes = !this.#isSuspended;
-    await suspension.suspend('node');
-    const [key, kept] = [given ?? randomBytes(KEY_BYTES), given === undefined];
+    const other = this.#record?.directory ?? this.#target;
+    if (other !== undefined) throw this.#refusal(target, `it is in ${other} already`);
+    this.#target = target;
     try {
-      await suspension.whileSuspended(() => this.#writeAll(target, { criu, key, kept, resumes }));
+      const wrong = given !== undefined && given.length !== KEY_BYTES;
+      if (wrong) throw new Error(`its key does not have ${KEY_BYTES} bytes`);
+      const criu = await this.#admit(target);
+      await this.#suspendAndWrite(target, criu, given);
     } catch (error) {
-      if (resumes && !this.#ended && !this.#record) await this.#options.resume();
       throw error instanceof ProxyError ? error : this.#refusal(target, systemReason(error));
+    } finally {
+      this.#target = undefined;
     }
   }
 
@@ -83,7 +94,7 @@ export class Checkpoint {
     } catch (error) {
       throw this.#notRestored(record, error);
     }
-    if (record.resumes) await this.#options.resume();
+    await this.#goOn(record);
   }
 
   /** An earlier gpu-proxy may have been killed at any step. */
@@ -93,16 +104,20 @@ export class Checkpoint {
     const { suspension, logger } = this.#options;
     suspension
       .whileSuspended(() => this.#settle(record))
-      .then(() => this.#record === undefined && record.resumes && this.#options.resume())
+      .then(async (isBack) => {
+        if (isBack) await this.#goOn(record);
+      })
       .catch((error) => logger.error((error as Error).message));
   }
 
-  async #settle(record: CheckpointRecord): Promise<void> {
+  /** @returns whether each session has its worker again */
+  async #settle(record: CheckpointRecord): Promise<boolean> {
     for (const live of this.#inFiles) await awaitCriu(stagingOf(nameOf(live)));
     removeStagings(this.#specification.id);
-    if (record.stage === 'writing') return this.#undo(record);
-    await this.#finishWriting();
-    if (this.#options.sessions().length > 0) this.#endIfBack(record);
+    if (record.stage === 'file') await this.#finishWriting();
+    else await this.#undo(record);
+    const isEmpty = record.stage === 'file' && this.#options.sessions().length === 0;
+    return !isEmpty && this.#removeIfBack(record);
   }
 
   /** The allocation ends, or this gpu-proxy leaves it. */
@@ -147,19 +162,14 @@ export class Checkpoint {
   }
 
   async #admit(target: string): Promise<Criu> {
-    try {
-      const why = this.#whyNot() ?? whyExposed(path.dirname(target));
-      if (why !== undefined) throw new Error(why);
-      return await Criu.find(this.#options.host.launcher);
-    } catch (error) {
-      throw this.#refusal(target, systemReason(error));
-    }
+    const why = this.#whyNot() ?? whyExposed(path.dirname(target));
+    if (why !== undefined) throw new Error(why);
+    return await Criu.find(this.#options.host.launcher);
   }
 
   #whyNot(): string | undefined {
     const { launcher, arenas } = this.#options.host;
     if (this.#specification.owner) return 'it belongs to a pod';
-    if (this.#record) return `it is in ${this.#record.directory} already`;
     if (launcher.allocations !== undefined)
       return 'the workers of a Kubernetes node have namespaces of their own, which stay';
     if (process.getuid?.() !== 0) return 'gpu-proxy is not root';
@@ -168,26 +178,36 @@ export class Checkpoint {
     return starting ? 'a program is just starting' : undefined;
   }
 
-  async #writeAll(
-    directory: string,
-    way: { criu: Criu; key: Key; kept: boolean; resumes: boolean },
-  ): Promise<void> {
-    const { resumes, key, kept } = way;
-    if (this.#record) throw this.#refusal(directory, `it is in ${this.#record.directory} already`);
+  /** The suspension and the record come and go together, so that no kill leaves one of them. */
+  async #suspendAndWrite(directory: string, criu: Criu, given: Key | undefined): Promise<void> {
+    const { suspension } = this.#options;
+    const key = given ?? randomBytes(KEY_BYTES);
+    const about = { directory, resumes: !this.#isSuspended, driver: driverVersion() };
+    const record = { ...about, stage: 'writing' } as const;
+    await suspension.suspend('node', { checkpoint: record });
     try {
-      mkdirSync(directory, { mode: 0o700 });
+      const way = { criu, key, kept: given === undefined };
+      await suspension.whileSuspended(() => this.#writeAll(record, way));
     } catch (error) {
-      throw this.#refusal(directory, systemReason(error));
+      if (this.#record?.stage === 'writing' && this.#inFiles.length === 0) await this.#goOn(record);
+      throw error;
     }
-    const record = { directory, resumes, driver: driverVersion() };
-    this.#save({ ...record, stage: 'writing' });
+  }
+
+  async #writeAll(
+    record: CheckpointRecord,
+    way: { criu: Criu; key: Key; kept: boolean },
+  ): Promise<void> {
+    const { directory } = record;
+    const { key, kept } = way;
+    mkdirSync(directory, { mode: 0o700 });
     try {
       for (const live of this.#options.sessions()) await this.#writeOne(live, directory, way);
       if (kept) writeFileAtomically(this.#keyFile, key.toString('hex'), { durable: true });
       syncToDisk(directory);
       this.#save({ ...record, stage: 'file' });
     } catch (error) {
-      await this.#undo({ ...record, stage: 'writing' });
+      await this.#undo(record);
       throw error;
     }
     await this.#finishWriting();
@@ -236,18 +256,32 @@ export class Checkpoint {
       live.session.logger.error(`The session ends, because it cannot go on: ${reason}.`);
       live.kill();
     }
-    if (!this.#ended) this.#save(undefined);
+  }
+
+  /** Each session has its worker again. */
+  async #goOn({ resumes }: CheckpointRecord): Promise<void> {
+    if (this.#ended) return;
+    if (resumes) await this.#options.resume();
+    else this.#save(undefined);
   }
 
   #processOf(live: LiveSession): ParkedProcess {
     return new ParkedProcess(live, this.#options.host);
   }
 
-  /** Nobody needs them, so a failure is none of what the caller does. */
+  /**
+   * Removes nothing else: an earlier gpu-proxy may have been killed before it found that the
+   * directory existed. Nobody needs them, so a failure is none of what the caller does.
+   */
   #removeFiles(directory: string): void {
     try {
       rmSync(this.#keyFile, { force: true });
-      rmSync(directory, { recursive: true, force: true });
+      if (!existsSync(directory)) return;
+      for (const name of readdirSync(directory).filter((each) =>
+        isNameOf(this.#specification, each),
+      ))
+        rmSync(path.join(directory, name));
+      rmdirSync(directory);
     } catch (error) {
       this.#options.logger.warn(`Remove ${directory} yourself: ${systemReason(error)}.`);
     }
@@ -264,7 +298,7 @@ export class Checkpoint {
     const record = this.#record;
     if (record?.directory !== directory) throw new Error('it was restored meanwhile');
     if (record.stage === 'writing') return this.#undo(record); // that has failed before
-    if (this.#endIfBack(record)) return;
+    if (this.#removeIfBack(record)) return;
     const key = given ?? this.#keptKey();
     requireDriver(record.driver);
     const criu = await Criu.find(this.#options.host.launcher);
@@ -301,14 +335,15 @@ export class Checkpoint {
       for (const arena of arenas) arena.close();
       if (reason !== undefined) reasons.push(reason);
     }
-    if (!this.#endIfBack(record)) throw new Error(reasons[0] ?? 'a program is still in its file');
+    if (!this.#removeIfBack(record))
+      throw new Error(reasons[0] ?? 'a program is still in its file');
   }
 
-  /** True if no session is in a file any more. */
-  #endIfBack({ directory }: CheckpointRecord): boolean {
+  /** True if no session is in a file any more. The workers count before the files go. */
+  #removeIfBack(record: CheckpointRecord): boolean {
     if (this.#inFiles.length > 0) return false;
-    this.#save(undefined);
-    this.#removeFiles(directory);
+    if (record.stage === 'file') this.#save({ ...record, stage: 'writing' });
+    this.#removeFiles(record.directory);
     return true;
   }
 
@@ -340,6 +375,10 @@ export class Checkpoint {
       await reader.close();
     }
   }
+}
+
+function isNameOf({ id }: AllocationSpecification, file: string): boolean {
+  return file.startsWith(`${id}-session-`);
 }
 
 function nameOf({ session }: LiveSession): string {
