@@ -274,6 +274,21 @@ withCriu('of two checkpoints at once, one is refused', async () => {
   await program.check();
 });
 
+withCriu('a worker that ends while it is written ends only its session', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [, second] = [await start(allocation), await start(allocation)];
+  const worker = allocation.sessions[0]?.workerPid as number;
+  jest.spyOn(SealedWriter, 'create').mockImplementationOnce(async () => {
+    process.kill(worker, 'SIGKILL');
+    throw new Error('no space');
+  });
+  await expect(node.checkpoint(allocation, files)).rejects.toThrow('no space');
+  jest.restoreAllMocks();
+  await until(() => allocation.sessions.length === 1);
+  expect(allocation.specification.checkpoint).toBeUndefined();
+  await second.check();
+});
+
 withCriu('what the policy of a GPU suspends, only the policy resumes', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const program = await start(allocation);

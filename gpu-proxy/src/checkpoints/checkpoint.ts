@@ -347,8 +347,10 @@ export class Checkpoint {
     return true;
   }
 
+  /** Those that are in a file, or on the way, and do not end just now. */
   get #inFiles(): LiveSession[] {
-    return this.#options.sessions().filter(({ session }) => session.record.parked !== undefined);
+    const isParked = ({ session: { record, killed } }: LiveSession) => record.parked && !killed;
+    return this.#options.sessions().filter(isParked);
   }
 
   async #unpack(

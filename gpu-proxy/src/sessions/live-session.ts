@@ -179,8 +179,9 @@ export class LiveSession {
 
   /** Sends a command to the worker, and waits for its answer. */
   async command(command: WorkerCommand, timeoutMs = 0, file?: number): Promise<WorkerAnswer> {
-    if (this.#over) return { kind: 'ended' };
-    if (this.session.record.parked)
+    const { record, killed } = this.session;
+    if (this.#over || (record.parked && killed)) return { kind: 'ended' };
+    if (record.parked)
       return command.startsWith('suspend')
         ? { kind: 'done', bytes: 0 }
         : { kind: 'refused', reason: 'its worker is in a file' };
