@@ -147,6 +147,7 @@ bool Parking::stop() {
   action.sa_flags = SA_RESTART;
   sigfillset(&action.sa_mask);
   if (!prepare() || sigaction(stopSignal(), &action, nullptr) != 0) return false;
+  for (std::atomic<pid_t>& thread : standingThreads) thread = 0;  // of an earlier time
   stopped = 1;
   if (stopAll(wire::monotonicNanoseconds() + kPatience) && shared_.read("self")) return true;
   proceed();
