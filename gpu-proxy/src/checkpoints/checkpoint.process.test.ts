@@ -14,12 +14,14 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { jest } from '@jest/globals';
+import type { CheckpointRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { AllocationDirectory } from '../allocations/allocation-directory.js';
+import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode } from '../node.js';
 import type { NodeSettings } from '../node-types.js';
 import type { LiveSession } from '../sessions/live-session.js';
@@ -55,10 +57,22 @@ async function start(allocation: Allocation, size = 8 * MiB): Promise<MovingProg
   return program;
 }
 
-async function restart(settings: Partial<NodeSettings> = {}): Promise<void> {
+async function restart(
+  settings: Partial<NodeSettings> = {},
+  launcher: Launcher = DIRECT,
+): Promise<void> {
   ({ node } = await startNode(path.join(directory, 'state'), {
-    settings: { hostMemory: 1024 * MiB, ...settings },
+    ...{ settings: { hostMemory: 1024 * MiB, ...settings }, launcher },
   }));
+}
+
+/** Changes a file while no gpu-proxy runs. */
+async function edit(file: string, from: string, to: string, launcher?: Launcher): Promise<void> {
+  await node.leave();
+  const text = readFileSync(file, 'utf8');
+  expect(text).toContain(from);
+  writeFileSync(file, text.replace(from, to));
+  await restart({}, launcher);
 }
 
 withCriu('programs go on from files, after a restart of gpu-proxy', async () => {
@@ -161,6 +175,38 @@ withCriu('what cannot be written goes on as before', async () => {
   await refused(path.join(link, 'files'), `leads through a link: use ${directory}`);
   node.settings = { ...node.settings, hostMemory: 0 };
   await refused(files, 'hostMemory is 0');
+});
+
+withCriu('what a node lacks for a restoration is named', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const worker = allocation.sessions[0]?.workerPid as number;
+  await node.checkpoint(allocation, files);
+  const { driver } = allocation.specification.checkpoint as CheckpointRecord;
+  const specification = path.join(allocation.directory, 'allocation.json');
+  const session = path.join(allocation.directory, 'sessions', '1', 'session.json');
+  const refused = (reason: string) =>
+    expect(node.restore(node.find(allocation.id))).rejects.toMatchObject({
+      code: 'CHECKPOINT_NOT_RESTORED',
+      message: expect.stringContaining(reason),
+    });
+  const [right, wrong] = [driver, '1.2'].map((each) => `"driver": "${each}"`) as [string, string];
+  await edit(specification, right, wrong);
+  await refused(`it was written with driver 1.2, and the node has ${driver}. Install 1.2`);
+  const [free, taken] = [worker, process.pid].map((pid) => `"parked":{"worker":{"pid":${pid},`) as [
+    string,
+    string,
+  ];
+  await edit(specification, wrong, right);
+  await edit(session, free, taken);
+  await refused(`process ${process.pid} (${process.execPath}) has the pid of a worker. End it`);
+  const seen = (file: string) => (file.endsWith('/criu') ? '/none' : file);
+  await edit(session, taken, free, { ...DIRECT, seen });
+  await refused('CRIU is not installed on the node: install the package `criu`');
+  await node.leave();
+  await restart();
+  await node.restore(node.find(allocation.id));
+  await program.check();
 });
 
 withCriu('a program with a warm worker goes on from a file', async () => {
