@@ -18,14 +18,19 @@ const PIECE = 2 ** 20;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$/;
 const LOG = 'log';
 
-/** Writes the files of a directory, and the memory files with these handles. */
+/**
+ * Writes the files of a directory, and the memory files with these handles.
+ * @throws Error if a file could not be made again
+ */
 export async function pack(
   staging: string,
   arenas: readonly string[],
   { writer, addon }: { readonly writer: SealedWriter; readonly addon: Addon },
 ): Promise<void> {
-  for (const name of readdirSync(staging).filter((each) => NAME.test(each) && each !== LOG))
+  for (const name of readdirSync(staging).filter((each) => each !== LOG)) {
+    if (!NAME.test(name)) throw new Error(`CRIU has written a file of another kind: ${name}`);
     await packFile(path.join(staging, name), { kind: 'file', name }, writer);
+  }
   for (const handle of arenas) {
     const fd = addon.findMemoryFile(handle);
     if (fd === undefined) continue; // an arena that was given up before
