@@ -12,7 +12,7 @@ const TIMEOUT_MS = 120_000;
 const LOOK_MS = 20;
 const DIRECTORY = '--images-dir';
 /** The session is its only process, without files that others have. */
-const COMMON = ['-v1', '--manage-cgroups=ignore'];
+const COMMON = ['-v1', '--no-default-config', '--manage-cgroups=ignore'];
 
 /** Waits for CRIU of an earlier gpu-proxy that was killed. @param directory of its files */
 export async function awaitCriu(directory: string): Promise<void> {
