@@ -96,7 +96,7 @@ export class PodWishes<Wish extends string | boolean> {
 
   async #try(allocation: Allocation, attempt: Attempt<Wish>): Promise<void> {
     const pod = this.#podOf(allocation);
-    if (!pod) return;
+    if (!pod) return this.#forget(allocation.id);
     const { wishes, logger } = this.#options;
     let done = false;
     try {
