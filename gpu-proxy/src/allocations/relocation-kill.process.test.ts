@@ -1,11 +1,11 @@
 import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type { AdminCalls, AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
+import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { ObedientWorkers } from '../testing/obedient-worker.js';
@@ -53,16 +53,8 @@ async function replace(): Promise<void> {
   await serve();
 }
 
-async function ask<Name extends keyof AdminCalls>(
-  name: Name,
-  request: AdminCalls[Name][0],
-): Promise<AdminCalls[Name][1]> {
-  const admin = await AdminClient.connect(state);
-  try {
-    return await admin.call(name, request);
-  } finally {
-    admin.close();
-  }
+function ask<Name extends keyof AdminCalls>(name: Name, request: AdminCalls[Name][0]) {
+  return askNode(state, name, request);
 }
 
 async function create(): Promise<void> {

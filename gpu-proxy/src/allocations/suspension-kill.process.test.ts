@@ -1,11 +1,11 @@
 import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
+import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
 import { KeepingProgram } from '../testing/keeping-program.js';
 import { ObedientWorkers } from '../testing/obedient-worker.js';
@@ -52,20 +52,14 @@ async function replace(): Promise<void> {
 
 async function create(memory: number): Promise<void> {
   await serve();
-  const admin = await AdminClient.connect(state);
-  ({ id, socketPath: socket } = await admin.call('createAllocation', { memoryBytes: memory }));
-  admin.close();
+  const request = { memoryBytes: memory };
+  ({ id, socketPath: socket } = await askNode(state, 'createAllocation', request));
 }
 
-async function call(
+function call(
   name: 'getAllocation' | 'suspendAllocation' | 'resumeAllocation',
 ): Promise<AllocationMessage> {
-  const admin = await AdminClient.connect(state);
-  try {
-    return await admin.call(name, { id });
-  } finally {
-    admin.close();
-  }
+  return askNode(state, name, { id });
 }
 
 function look(): Promise<AllocationMessage> {

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type { AdminCalls, AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
@@ -38,16 +38,8 @@ async function serve(): Promise<void> {
   await server.printed('"msg":"serving"');
 }
 
-async function ask<Name extends keyof AdminCalls>(
-  name: Name,
-  request: AdminCalls[Name][0],
-): Promise<AdminCalls[Name][1]> {
-  const admin = await AdminClient.connect(state);
-  try {
-    return await admin.call(name, request);
-  } finally {
-    admin.close();
-  }
+function ask<Name extends keyof AdminCalls>(name: Name, request: AdminCalls[Name][0]) {
+  return askNode(state, name, request);
 }
 
 withCriu('programs notice no kill of gpu-proxy at any moment', async () => {

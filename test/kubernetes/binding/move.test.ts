@@ -3,7 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
-import { type BindingScene, bindingSuite, HOLDING } from './scene.js';
+import { type BindingScene, bindingSuite, HOLDING, STUBBORN } from './scene.js';
 
 const ASSIGNED = 'nvidia-virtual/assigned';
 /** Keeps memory with known content, and compares it for each line of its input. */
@@ -18,15 +18,6 @@ for line in sys.stdin:
     must("cuMemcpyDtoH_v2", found, kept, ctypes.c_size_t(MiB))
     say("right" if found.raw == content else "WRONG", line.strip())
 `;
-/** Its work on the GPU ends when it reads a line. */
-const STUBBORN = `
-start()
-block = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: sys.stdin.readline())
-must("cuLaunchHostFunc", None, block, None)
-say("busy")
-must("cuCtxSynchronize")
-say("then", alloc(MiB))
-sys.stdin.readline()`;
 
 let scene: BindingScene;
 

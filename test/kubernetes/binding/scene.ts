@@ -36,6 +36,16 @@ import { ControlPlane } from '../control-plane.js';
 import { KubeletResources } from './kubelet-resources.js';
 import { type CgroupDriver, PodCgroups } from './pod-cgroup.js';
 
+/** Its work on the GPU ends when it reads a line. */
+export const STUBBORN = `
+start()
+block = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: sys.stdin.readline())
+must("cuLaunchHostFunc", None, block, None)
+say("busy")
+must("cuCtxSynchronize")
+say("then", alloc(MiB))
+sys.stdin.readline()`;
+
 export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
 /** Allocates memory, prints the total, and waits for the end of its input. */

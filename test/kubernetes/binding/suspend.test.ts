@@ -5,18 +5,9 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
-import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf, NODE } from './scene.js';
+import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf, NODE, STUBBORN } from './scene.js';
 
 const SUSPENDED = 'nvidia-virtual/suspended';
-/** Its work on the GPU ends when it reads a line. */
-const STUBBORN = `
-start()
-block = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: sys.stdin.readline())
-must("cuLaunchHostFunc", None, block, None)
-say("busy")
-must("cuCtxSynchronize")
-say("then", alloc(MiB))
-sys.stdin.readline()`;
 
 let scene: BindingScene;
 let admin: AdminClient | undefined;
