@@ -11,7 +11,7 @@ cp "$(readlink -f "$(command -v node)")" build/bin/node
 {
   echo build/bin/node
   find . -name dist -type d -not -path '*/node_modules/*' -prune
-  find build/release/native build/release/interposer \
+  find build/release/native build/release/interposer -not -path '*/criu/*' \
     \( -name 'nvidia-virtual*' -o -name '*.so.*' -o -name libcuda.so -o -name libnvidia-ml.so -o \
       -name lying_worker \) \
     \( -type f -o -type l \)

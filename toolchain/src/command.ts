@@ -9,7 +9,7 @@ export interface CommandResult {
   readonly output: string;
 }
 
-interface CommandOptions {
+export interface CommandOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   /** Called for each line of output. */

@@ -38,9 +38,9 @@ export function jestSuite(): Suite {
   return jest('jest', ...PARALLEL, '--testPathIgnorePatterns', WITH_KUBERNETES);
 }
 
-/** In sequence, because each test starts its own API server. */
+/** Tests that start an API server for each file. */
 export function jestSuiteWithKubernetes(): Suite {
-  return jest('jest with Kubernetes', '--testPathPatterns', WITH_KUBERNETES, '--runInBand');
+  return jest('jest with Kubernetes', ...PARALLEL, '--testPathPatterns', WITH_KUBERNETES);
 }
 
 function jest(name: string, ...options: string[]): Suite {

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
+import { type CommandOptions, type CommandResult, runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { cacheDirectory, REPOSITORY } from '../repository.js';
 
@@ -97,21 +97,20 @@ export async function imageDigest(name: string): Promise<string | undefined> {
 /**
  * Runs a command of buildah on the same storage. @returns its output @throws ToolchainError
  */
-export async function buildah(failure: string, args: readonly string[]): Promise<string> {
-  const { status, output } = await run(args);
+export async function buildah(
+  failure: string,
+  args: readonly string[],
+  options: Pick<CommandOptions, 'inBackground'> = {},
+): Promise<string> {
+  const { status, output } = await run(args, options);
   if (status !== 0)
     throw new ToolchainError(`The ${failure}: \`buildah ${args.join(' ')}\` failed:\n${output}`);
   return output;
 }
 
 /** Runs buildah with separate storage, so that it shares no images with the user. */
-function run(args: readonly string[]): ReturnType<typeof runCommand> {
+function run(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
   const storage = path.join(cacheDirectory(), 'buildah');
-  return runCommand('buildah', [
-    '--root',
-    path.join(storage, 'root'),
-    '--runroot',
-    path.join(storage, 'run'),
-    ...args,
-  ]);
+  const places = ['--root', path.join(storage, 'root'), '--runroot', path.join(storage, 'run')];
+  return runCommand('buildah', [...places, ...args], options);
 }

@@ -5,6 +5,7 @@ import { ToolchainError } from '../errors.js';
 import { PORTABLE_PARTS } from '../portable-build.js';
 import { REPOSITORY } from '../repository.js';
 import { bundle } from './bundle.js';
+import { copyCriu } from './criu.js';
 
 const PROGRAMS = 'usr/lib/nvidia-virtual';
 /** Commands of each image, with the package that has the code. */
@@ -59,7 +60,11 @@ export async function makeContext(
   rmSync(context, { recursive: true, force: true });
   mkdirSync(path.join(root, PROGRAMS), { recursive: true });
   await addCommands(root, COMMANDS[name]);
-  if (name === 'node') await copyNativeParts(path.join(root, 'opt/nvidia-virtual'), builds);
+  if (name === 'node') {
+    const installed = path.join(root, 'opt/nvidia-virtual');
+    await copyNativeParts(installed, builds);
+    await copyCriu(path.join(installed, 'criu'));
+  }
   cpSync(path.join(REPOSITORY, 'LICENSE'), path.join(root, 'usr/share/doc/nvidia-virtual/LICENSE'));
   return context;
 }

@@ -16,7 +16,7 @@ export interface DebianRoot {
 }
 
 const MERGED_USR = '--setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh';
-/** Excluded paths: documentation. */
+/** Excluded paths: documentation, except licences. */
 const LEFT_OUT = [
   '/usr/share/doc/*',
   '/usr/share/man/*',
@@ -42,6 +42,7 @@ export async function debianArchive(
     `--include=${packages.join(',')}`,
     ...(mergedUsr ? [MERGED_USR] : []),
     ...left,
+    '--dpkgopt=path-include=/usr/share/doc/*/copyright',
     '--aptopt=Apt::Install-Recommends "false"',
     suite,
     unfinished,

@@ -15,7 +15,7 @@ import { chartImages } from '../images/chart-images.js';
 import { COMMANDS } from '../images/context.js';
 import { ZIG_VERSION } from '../portable-build.js';
 import { productVersion } from '../version.js';
-import { type ImageContents, imageContents } from './image-contents.js';
+import { type DebianPackages, type ImageContents, imageContents } from './image-contents.js';
 import { type NpmPackage, npmPackages } from './npm-packages.js';
 
 /** A part of the product that is delivered as one file. */
@@ -94,14 +94,19 @@ function imagePart(name: keyof typeof COMMANDS, contents: ImageContents | undefi
   };
 }
 
-function baseComponents({ release, packages, node }: ImageContents): Component[] {
-  const debian = packages.map(({ name, version, architecture }) =>
+function baseComponents({ criu, node, ...base }: ImageContents): Component[] {
+  return [base, ...(criu === undefined ? [] : [criu])]
+    .flatMap(debianComponents)
+    .concat(nodeComponent(node));
+}
+
+function debianComponents({ release, packages }: DebianPackages): Component[] {
+  return packages.map(({ name, version, architecture }) =>
     component('deb', name, version, {
       namespace: 'debian',
       qualifiers: { arch: architecture, distro: release },
     }),
   );
-  return [nodeComponent(node), ...debian];
 }
 
 async function partComponent(part: Part, version: string): Promise<Component> {

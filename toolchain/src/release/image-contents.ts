@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { buildah, imageDigest } from '../images/buildah.js';
+import { CRIU_PACKAGES, CRIU_RELEASE } from '../images/criu.js';
 
 export interface DebianPackage {
   readonly name: string;
@@ -10,14 +11,22 @@ export interface DebianPackage {
   readonly architecture: string;
 }
 
-/** What an image has beside our own files. */
-export interface ImageContents {
-  /** Code name of the Debian release, such as bookworm. */
+/** Packages of a Debian. */
+export interface DebianPackages {
+  /** Code name of its release, such as bookworm. */
   readonly release: string;
   readonly packages: readonly DebianPackage[];
+}
+
+/** What an image has beside our own files. */
+export interface ImageContents extends DebianPackages {
+  /** Those of CRIU. Undefined: the image has none. */
+  readonly criu?: DebianPackages;
   /** Version of Node. */
   readonly node: string;
 }
+
+const CRIU = `opt/nvidia-virtual/criu/${CRIU_PACKAGES}`;
 
 /**
  * Reads an image in buildah's store, as root. Undefined: there is no such image.
@@ -36,7 +45,10 @@ export async function imageContents(image: string): Promise<ImageContents | unde
     const release = /^VERSION_CODENAME=(\w+)$/m.exec(read('etc/os-release'))?.[1];
     if (release === undefined) throw new ToolchainError(`Image ${image} is not based on Debian.`);
     const node = output.trim().replace(/^v/, '');
-    return { release, packages: parseDpkgStatus(read('var/lib/dpkg/status')), node };
+    const packages = parseDpkgStatus(read('var/lib/dpkg/status'));
+    if (!existsSync(path.join(root, CRIU))) return { release, packages, node };
+    const criu = { release: CRIU_RELEASE, packages: parseDpkgStatus(read(CRIU)) };
+    return { release, packages, node, criu };
   } finally {
     await buildah(`container ${container} could not be removed`, ['rm', container]);
   }
