@@ -81,7 +81,9 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
 (process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
   'removeFromNode() removes the cgroups of workers',
   async () => {
-    const made = hierarchies.map((point) => path.join(point, path.basename(root)));
+    const made = hierarchies.flatMap((point) =>
+      ['', '-workers', '-services'].map((part) => path.join(point, path.basename(root) + part)),
+    );
     for (const cgroup of made) mkdirSync(cgroup, { recursive: true });
     await remove();
     expect(made.filter((cgroup) => existsSync(cgroup))).toEqual([]);

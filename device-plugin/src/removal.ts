@@ -31,7 +31,10 @@ interface RemovalOptions {
   readonly directory: string;
   /** Path on the host. */
   readonly kubeletRoot: string;
-  /** Name of the cgroup, at the root of each hierarchy, of processes without a pod. */
+  /**
+   * Name of the cgroup, at the root of each hierarchy, of processes without a pod. The names of
+   * others start with it.
+   */
   readonly cgroup: string;
   /** Timeout in milliseconds for the exit of device plugin, gpu-proxy and their processes. */
   readonly patience: number;
@@ -40,6 +43,8 @@ interface RemovalOptions {
 }
 
 const PAUSE_MS = 200;
+/** Ends of their names: native/launcher/cgroup.cpp. */
+const CGROUPS = ['', '-workers', '-services'];
 /** Bytes of a command line that a message names. */
 const LONGEST_COMMAND = 200;
 
@@ -120,16 +125,16 @@ function mountsOf(host: string): Mount[] {
 
 /** Removes the cgroups, if they exist, as soon as the processes that were killed have left them. */
 async function removeCgroups({ host, cgroup, patience }: RemovalOptions): Promise<void> {
-  for (const { point } of mountsOf(host).filter(
-    ({ type }) => type === 'cgroup' || type === 'cgroup2',
-  )) {
-    const directory = path.join(host, point, cgroup);
-    await until(
-      patience,
-      async () => (existsSync(directory) ? removeCgroup(directory) : undefined),
-      (processes) => new PluginError('CGROUP_IN_USE', { cgroup: directory, processes }),
-    );
-  }
+  const hierarchies = mountsOf(host).filter(({ type }) => type === 'cgroup' || type === 'cgroup2');
+  for (const { point } of hierarchies)
+    for (const part of CGROUPS) {
+      const directory = path.join(host, point, `${cgroup}${part}`);
+      await until(
+        patience,
+        async () => (existsSync(directory) ? removeCgroup(directory) : undefined),
+        (processes) => new PluginError('CGROUP_IN_USE', { cgroup: directory, processes }),
+      );
+    }
 }
 
 /** @returns the processes that keep the cgroup, if it could not be removed */

@@ -1,4 +1,5 @@
 // Options of a node that other processes follow, from the configuration file to these processes.
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -9,7 +10,7 @@ import { makeCertificates } from '@nvidia-virtual/ledger/testing/certificates';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { AllocationMessage, NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
+import { findProcess, userOf } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
@@ -47,18 +48,13 @@ async function serve(options: object): Promise<CommandUnderTest> {
   return server;
 }
 
+function create() {
+  return gpuProxy(place, 'create', '--state', state, '--memory', '64MiB', '--share', '50');
+}
+
 /** Runs a program in a new allocation. @returns the id of the allocation */
 async function run(command: readonly string[]): Promise<string> {
-  const { stdout } = await gpuProxy(
-    place,
-    'create',
-    '--state',
-    state,
-    '--memory',
-    '64MiB',
-    '--share',
-    '50',
-  );
+  const { stdout } = await create();
   const id = stdout.split(' ')[0] as string;
   const program = new CommandUnderTest(place, [
     'run',
@@ -121,6 +117,20 @@ asRoot('workerUids: the workers of each allocation run as a separate user', asyn
   });
   const all = (uid: number) => [Array(4).fill(uid), Array(4).fill(uid)];
   expect(users.sort()).toEqual([all(20000), all(20001)]);
+});
+
+asRoot('workerUids: an id that a process has is given to no allocation', async () => {
+  await serve({ workerUids: '20010-20011' });
+  const other = spawn('sleep', ['1000'], { uid: 20010 });
+  try {
+    const { sessions } = await look(await run(HOLDING));
+    expect(userOf(sessions[0]?.workerPid as number)).toBe(20011);
+    const { stderr } = await create();
+    expect(stderr).toContain('All 2 user ids for workers are in use, 1 of them only by processes');
+  } finally {
+    other.kill('SIGKILL');
+    await once(other, 'exit');
+  }
 });
 
 test('ledger: over TLS, with a password file and a client certificate', async () => {

@@ -53,6 +53,7 @@ export class NodeProcesses {
   constructor(options: NodeProcessesOptions) {
     this.#options = options;
     this.#settings = options.settings;
+    options.host.launcher.allowUserfaultfd(options.settings.movesManaged);
   }
 
   /**
@@ -92,8 +93,14 @@ export class NodeProcesses {
   }
 
   set settings(settings: NodeSettings) {
+    const allows = settings.movesManaged;
+    const isOther = allows !== this.#settings.movesManaged;
     this.#settings = settings;
-    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = warmWorkersOf(gpu, settings);
+    this.#options.host.launcher.allowUserfaultfd(allows);
+    for (const [gpu, workers] of this.#warmWorkers) {
+      if (isOther) workers.renew();
+      workers.wanted = warmWorkersOf(gpu, settings);
+    }
     if (!this.#arbiter) return;
     this.#arbiter.window = settings.window;
     this.#arbiter.overrunLimit = settings.overrunLimit;

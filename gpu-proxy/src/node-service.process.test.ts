@@ -200,8 +200,8 @@ test('ledger and metrics have the sessions, and count them after their end', asy
   );
 
   await finish(program);
+  await eventually(() => expect(truth()).toEqual([[expect.objectContaining({ id }), []]]));
   await ledgerIsTrue();
-  expect(truth()).toEqual([[expect.objectContaining({ id }), []]]);
   expect(await figure('sessions_ended_total', { cause: 'client_ended' })).toBe(1);
   expect(
     await figure('allocation_copied_bytes_total', { ...labels, direction: 'host_to_device' }),

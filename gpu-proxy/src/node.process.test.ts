@@ -18,6 +18,7 @@ import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from './allocations/allocation.js';
 import { locateInstallation } from './host/installation.js';
+import { DIRECT } from './host/launcher.js';
 import type { GpuNode, NodeOptions } from './node.js';
 import { clientEnvironment } from './run/run.js';
 import { SessionFiles } from './sessions/session-files.js';
@@ -317,6 +318,19 @@ test('a record without a worker gets no worker or slot of another session', asyn
   expect(await line(other)).toBe('got 0');
   expect(again.memoryUsed).toBe(300 * MiB);
   expect([await finish(program), await finish(other)]).toEqual(['then 0', 'then 0']);
+});
+
+test('the worker of a pod is placed again by the next gpu-proxy', async () => {
+  const owner = { namespace: 'default', pod: 'found', podUid: '0-1', container: 'main' };
+  const allocation = await node.create({ memory: 400 * MiB, owner });
+  const program = startProgram(allocation, HOLDING);
+  expect(await line(program)).toBe('got 0');
+  const { worker } = sessionOf(allocation, program);
+  node.leave();
+  const moves: unknown[] = [];
+  await restart({ launcher: { ...DIRECT, move: (...words) => moves.push(words) } });
+  expect(moves).toEqual([[worker.pid, { podUid: '0-1', pid: program.pid }]]);
+  expect(await finish(program)).toBe('then 0');
 });
 
 test('a specification of a later version is kept, and logged', async () => {

@@ -12,6 +12,7 @@ import type {
 } from '@nvidia-virtual/ledger';
 import { checkRequest, DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
 import { ProxyError } from '@nvidia-virtual/service/errors';
+import { usersOfProcesses } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import { Admission, type GpuWish, type Granted } from './allocations/admission.js';
 import type { Allocation } from './allocations/allocation.js';
@@ -497,7 +498,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #userFor(mode: AllocationSpecification['mode'], requested?: number): number | undefined {
     const { users } = this.#settings;
     if (mode === 'concurrent') return concurrentUser(users);
-    return requested ?? freeUser(users, this.gpus, this.promised);
+    return requested ?? freeUser(users, this.gpus, this.promised, usersOfProcesses);
   }
 
   #cost(what: DriverMemory, gpus: readonly string[]): number {

@@ -4,6 +4,7 @@
 
 #include "native/addon/descriptors.h"
 #include "native/addon/lock.h"
+#include "native/addon/memory_directory.h"
 #include "native/addon/memory_file.h"
 #include "native/addon/peer.h"
 #include "native/addon/process_watch.h"
@@ -21,7 +22,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
       add("commandSocket", addon::commandSocket) && add("sendCommand", addon::sendCommand) &&
       add("memoryFile", addon::memoryFile) && add("memoryFileHandle", addon::memoryFileHandle) &&
       add("findMemoryFile", addon::findMemoryFile) && add("pipe", addon::pipe) &&
-      add("lockFile", addon::lockFile);
+      add("lockFile", addon::lockFile) && add("memoryDirectory", addon::memoryDirectory);
   return set ? exports : Napi::Object();
 }
 

@@ -15,12 +15,16 @@
 #include <string_view>
 #include <utility>
 
+#include "native/keeper/mapped_file.h"
+
 namespace keeper {
 
 namespace {
 
 constexpr long kPidfdOpen = 434, kPidfdGetfd = 438;
 constexpr int kPatienceMilliseconds = 10'000;
+/// By contract with native/worker/descriptors.h.
+constexpr int kConnection = 3;
 constexpr std::string_view kArena = "/memfd:nvidia-virtual-arena";
 
 std::string failed(const std::string& what) { return what + ": " + std::strerror(errno); }
@@ -35,10 +39,10 @@ std::string linkOf(const std::string& process, int file) {
   return "/proc/" + process + "/fd/" + std::to_string(file);
 }
 
-std::string hexadecimal(std::uintptr_t number) {
-  char text[2 * sizeof number + 1];
-  std::snprintf(text, sizeof text, "%lx", static_cast<unsigned long>(number));
-  return text;
+/// 0 without the file.
+ino_t inodeOf(int file) {
+  struct stat status {};
+  return fstat(file, &status) == 0 ? status.st_ino : 0;
 }
 
 /// The outer end of the socket pair of a parked process. -1 if it has none: the process is not
@@ -99,16 +103,12 @@ std::string HeldFiles::take(pid_t process) {
   return sentence;
 }
 
-/// The process gets the file back with the rights that it has, and no others.
 std::string HeldFiles::takeMapping(pid_t process, std::size_t index) {
-  const SharedMapping& mapping = shared_.mapping(index);
-  const std::string path = "/proc/" + std::to_string(process) + "/map_files/" +
-                           hexadecimal(mapping.begin) + "-" + hexadecimal(mapping.end);
-  isArena_[index] = targetOf(path).starts_with(kArena);
-  const int rights = (mapping.protection & PROT_WRITE) != 0 ? O_RDWR : O_RDONLY;
-  const int file = open(path.c_str(), rights | O_CLOEXEC);
+  const int file = openMapped(process, shared_.mapping(index));
   files_[index] = file;
-  return file < 0 ? failed(path) : std::string();
+  if (file < 0) return failed("a file that it has mapped");
+  arena_[index] = targetOf(linkOf("self", file)).starts_with(kArena) ? inodeOf(file) : 0;
+  return {};
 }
 
 std::string HeldFiles::takeDescriptor(pid_t process, int pidfd, std::size_t index) {
@@ -124,10 +124,12 @@ bool HeldFiles::areHeldBy(pid_t process) const {
   return !theirs.empty() && theirs == targetOf(linkOf("self", files_[shared_.mappings()]));
 }
 
-/// A pidfd is readable after the end of its process.
+/// A pidfd is readable after the end of its process. There is none for a client of another pid
+/// namespace, so its connection counts, too.
 bool HeldFiles::clientIsGone() const {
   for (std::size_t i = 0; i < shared_.descriptors(); ++i) {
     const int file = files_[shared_.mappings() + i];
+    if (shared_.descriptor(i) == kConnection && hasEnded(file, 0)) return true;
     if (targetOf(linkOf("self", file)) == "anon_inode:[pidfd]" && hasEnded(file, POLLIN))
       return true;
   }
@@ -136,15 +138,17 @@ bool HeldFiles::clientIsGone() const {
 
 void HeldFiles::dropArenas() {
   for (std::size_t i = 0; i < shared_.mappings(); ++i)
-    if (isArena_[i] && files_[i] >= 0) close(std::exchange(files_[i], -1));
+    if (arena_[i] != 0 && files_[i] >= 0) close(std::exchange(files_[i], -1));
 }
 
-bool HeldFiles::putArena(int file) {
-  int* const end = files_.data() + shared_.mappings();
-  int* const missing = std::find(files_.data(), end, -1);
-  if (missing == end) return false;
-  *missing = file;
-  return true;
+bool HeldFiles::putArena(ino_t inode, int file) {
+  bool put = false;
+  for (std::size_t i = 0; i < shared_.mappings(); ++i) {
+    if (arena_[i] != inode || files_[i] >= 0) continue;
+    files_[i] = fcntl(file, F_DUPFD_CLOEXEC, 0);
+    put = files_[i] >= 0;
+  }
+  return put;
 }
 
 std::string HeldFiles::giveTo(pid_t process, int answer) const {

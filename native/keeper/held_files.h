@@ -25,8 +25,9 @@ class HeldFiles {
 
   /// Gives up the arenas: their content is in a file.
   void dropArenas();
-  /// Takes the next arena in place of one that was given up. False if all are there.
-  bool putArena(int file);
+  /// Puts a copy of `file` in the place of the arena with this inode number, which was given up.
+  /// False if there was none.
+  bool putArena(ino_t inode, int file);
 
   /// Hands all files to a parked process that has put them down. `answer` goes with them. Returns
   /// an error message, or an empty string once the process has them.
@@ -39,7 +40,7 @@ class HeldFiles {
 
   SharedFiles shared_;
   std::array<int, 2 * SharedFiles::kMost> files_;
-  std::array<bool, SharedFiles::kMost> isArena_{};
+  std::array<ino_t, SharedFiles::kMost> arena_{};  ///< the inode number of an arena, or 0
 };
 
 }  // namespace keeper

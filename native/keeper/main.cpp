@@ -1,5 +1,5 @@
-// nvidia-virtual-keeper PID: holds the files of a parked worker while that is in a file, so that
-// its client lives on. README.md says what it does.
+// nvidia-virtual-keeper PID SOCKET: holds the files of a parked worker while that is in a file, so
+// that its client lives on. README.md says what it does.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ namespace {
 /// The socket for commands, by contract with gpu-proxy/src/checkpoints/keeper.ts.
 constexpr int kCommands = 3;
 constexpr int kPollMilliseconds = 200;
-constexpr std::string_view kGive = "give ";
+constexpr std::string_view kGive = "give ", kArena = "arena ";
 
 /// A command, the descriptor for the answer, and maybe a file.
 struct Command {
@@ -47,8 +47,10 @@ bool receive(Command& command) {
   return true;
 }
 
-pid_t parse(std::string_view text) {
-  pid_t number = 0;
+/// 0 if it is malformed.
+template <class Number>
+Number parse(std::string_view text) {
+  Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
@@ -75,15 +77,16 @@ class Keeper {
       if (file >= 0) close(file);
   }
 
-  std::string execute(Command& command) {
+  std::string execute(const Command& command) {
     const std::string_view word = command.word();
     if (word == "drop") return held_.dropArenas(), "done";
-    if (word == "arena") {
-      if (!held_.putArena(command.files[1])) return "error no arena is missing";
-      command.files[1] = -1;
-      return "done";
+    if (word.starts_with(kArena)) {
+      const ino_t inode = parse<ino_t>(word.substr(kArena.size()));
+      const bool put = inode != 0 && held_.putArena(inode, command.files[1]);
+      return put ? "done" : "error the arena is not missing";
     }
-    if (word.starts_with(kGive)) return give(parse(word.substr(kGive.size())), command.files[0]);
+    if (word.starts_with(kGive))
+      return give(parse<pid_t>(word.substr(kGive.size())), command.files[0]);
     return word == "hold" ? "done" : "error it does not know the command";
   }
 
@@ -113,7 +116,7 @@ int main(int count, char** arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   raiseLimit();
   static Keeper keeper;
-  const pid_t process = count == 2 ? parse(arguments[1]) : 0;
+  const pid_t process = count == 3 ? parse<pid_t>(arguments[1]) : 0;
   if (process <= 0) return std::fputs("nvidia-virtual-keeper is started by gpu-proxy\n", stderr), 2;
   if (const std::string problem = keeper.take(process); !problem.empty())
     return std::fprintf(stderr, "%s\n", problem.c_str()), 1;

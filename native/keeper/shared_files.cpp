@@ -36,46 +36,74 @@ bool isSharedDescriptor(std::string_view file) {
   return file.starts_with("socket:") || file == "anon_inode:[pidfd]" || isShared(file);
 }
 
+/// Such as `2b0000000000-2b0000200000 rw-s 00000000 00:01 8800518    /memfd:channel (deleted)`.
+struct Line {
+  SharedMapping mapping{};
+  bool shared = false;
+  const char* path = "";
+};
+
+bool parse(const char* text, Line& line) {
+  unsigned long begin = 0, end = 0, offset = 0, inode = 0;
+  unsigned major = 0, minor = 0;
+  char rights[5] = {};
+  int path = 0;
+  if (std::sscanf(text, "%lx-%lx %4s %lx %x:%x %lu %n", &begin, &end, rights, &offset, &major,
+                  &minor, &inode, &path) != 7)
+    return false;
+  const int protection =
+      (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : PROT_NONE);
+  line = {{begin, end, offset, protection, {major, minor, inode}}, rights[3] == 's', text + path};
+  return true;
+}
+
+/// Calls body(line) until it returns false; false then, or if a line cannot be read. The kernel
+/// returns whole lines, one page at a time at most.
+template <class Body>
+bool eachLine(const char* process, Body body) {
+  const int file = openIn(process, "maps", 0);
+  if (file < 0) return false;
+  char text[16384 + 1];
+  ssize_t bytes = 0;
+  bool goesOn = true;
+  Line parsed;
+  while (goesOn && (bytes = ::read(file, text, sizeof text - 1)) > 0) {
+    text[bytes] = '\0';
+    char* line = text;
+    for (char* end = std::strchr(line, '\n'); goesOn && end != nullptr;
+         line = end + 1, end = std::strchr(line, '\n')) {
+      *end = '\0';
+      goesOn = parse(line, parsed) && body(parsed);
+    }
+  }
+  close(file);
+  return goesOn && bytes == 0;
+}
+
 }  // namespace
+
+FileId mappedFile(const void* begin) {
+  FileId found{};
+  eachLine("self", [&](const Line& line) {
+    const bool isIt = line.mapping.begin == reinterpret_cast<std::uintptr_t>(begin);
+    if (isIt) found = line.mapping.file;
+    return !isIt;
+  });
+  return found;
+}
 
 bool SharedFiles::read(const char* process) {
   mappings_ = descriptors_ = 0;
   return readMappings(process) && readDescriptors(process);
 }
 
-/// The kernel returns whole lines, one page at a time at most.
 bool SharedFiles::readMappings(const char* process) {
-  const int file = openIn(process, "maps", 0);
-  if (file < 0) return false;
-  char text[16384 + 1];
-  ssize_t bytes = 0;
-  bool fits = true;
-  while (fits && (bytes = ::read(file, text, sizeof text - 1)) > 0) {
-    text[bytes] = '\0';
-    char* line = text;
-    for (char* end = std::strchr(line, '\n'); fits && end != nullptr;
-         line = end + 1, end = std::strchr(line, '\n')) {
-      *end = '\0';
-      fits = addMapping(line);
-    }
-  }
-  close(file);
-  return fits && bytes == 0;
-}
-
-/// Such as `2b0000000000-2b0000200000 rw-s 00000000 00:01 8800518    /memfd:channel (deleted)`.
-bool SharedFiles::addMapping(const char* line) {
-  unsigned long begin = 0, end = 0, offset = 0;
-  char rights[5] = {};
-  int path = 0;
-  if (std::sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &begin, &end, rights, &offset, &path) != 4)
-    return false;
-  if (rights[3] != 's' || !isShared(line + path)) return true;
-  if (mappings_ == kMost) return false;
-  const int protection =
-      (rights[0] == 'r' ? PROT_READ : 0) | (rights[1] == 'w' ? PROT_WRITE : PROT_NONE);
-  mapping_[mappings_++] = {begin, end, offset, protection};
-  return true;
+  return eachLine(process, [this](const Line& line) {
+    if (!line.shared || !isShared(line.path)) return true;
+    if (mappings_ == kMost) return false;
+    mapping_[mappings_++] = line.mapping;
+    return true;
+  });
 }
 
 bool SharedFiles::readDescriptors(const char* process) {

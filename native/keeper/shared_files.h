@@ -20,11 +20,21 @@ inline constexpr int kOutside = 99;
 inline constexpr std::size_t kFilesPerMessage = 16;
 using Index = std::uint32_t;
 
+/// As /proc/PID/maps names a file.
+struct FileId {
+  unsigned major;
+  unsigned minor;
+  std::uint64_t inode;
+
+  bool operator==(const FileId&) const = default;
+};
+
 struct SharedMapping {
   std::uintptr_t begin;
   std::uintptr_t end;
   std::uint64_t offset;
   int protection;
+  FileId file;
 };
 
 /// Allocates no memory: the other threads of the process may be stopped while they do.
@@ -45,7 +55,6 @@ class SharedFiles {
  private:
   bool readMappings(const char* process);
   bool readDescriptors(const char* process);
-  bool addMapping(const char* line);
   bool addDescriptor(const char* process, int file);
 
   std::size_t mappings_ = 0;
@@ -53,5 +62,8 @@ class SharedFiles {
   std::array<SharedMapping, kMost> mapping_;
   std::array<int, kMost> descriptor_;
 };
+
+/// The file that this process has mapped at the beginning of a mapping. Zeros if there is none.
+FileId mappedFile(const void* begin);
 
 }  // namespace keeper

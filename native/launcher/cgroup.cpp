@@ -13,7 +13,11 @@ namespace launcher {
 
 namespace {
 
-constexpr const char* kName = "nvidia-virtual";
+// device-plugin/src/removal.ts removes those at the root.
+constexpr const char* kName = "nvidia-virtual";  ///< below the cgroup of a pod
+/// Workers without a pod. kNodeCgroup has no filter: nvidia-modprobe makes devices in it.
+constexpr const char* kNodeWorkers = "/nvidia-virtual-workers";
+constexpr const char* kNodeServices = "/nvidia-virtual-services";
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -33,13 +37,24 @@ void fillCpuset(const std::string& directory) {
   }
 }
 
+bool filtersDevices(const Hierarchy& hierarchy) {
+  const std::vector<std::string> options = split(hierarchy.options, ',');
+  return hierarchy.unified || std::ranges::find(options, "devices") != options.end();
+}
+
 /// Moves `process` into the cgroup, which it creates if missing. Returns an error message, or an
 /// empty string.
-std::string enter(const Hierarchy& hierarchy, const std::string& path, pid_t process) {
+/// @param devices of the filter that the cgroup gets first; null: none
+std::string enter(const Hierarchy& hierarchy, const std::string& path, pid_t process,
+                  const Devices* devices) {
   const std::string directory = hierarchy.directory + path;
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return "cannot make the cgroup " + directory + ": " + std::strerror(errno);
   if (!hierarchy.unified) fillCpuset(directory);
+  if (devices != nullptr) {
+    const auto filter = hierarchy.unified ? filterByProgram : filterByList;
+    if (std::string problem = filter(directory, *devices); !problem.empty()) return problem;
+  }
   if (writeFile(directory + "/cgroup.procs", std::to_string(process))) return {};
   return "cannot enter the cgroup " + directory + ": " + std::strerror(errno);
 }
@@ -57,6 +72,17 @@ bool isPod(const std::string& component, const std::string& uid) {
       return true;
   }
   return false;
+}
+
+/// Calls `body` with each mounted hierarchy of the memberships, and the path there.
+template <class Body>
+void forEach(const std::string& memberships, Body body) {
+  const std::vector<Hierarchy> mounted = parseMounts(readFile("/proc/self/mounts"));
+  for (const Membership& membership : parseMemberships(memberships)) {
+    const auto found = std::ranges::find_if(
+        mounted, [&](const Hierarchy& hierarchy) { return matches(hierarchy, membership); });
+    if (found != mounted.end()) body(*found, membership.path);
+  }
 }
 
 }  // namespace
@@ -98,7 +124,7 @@ std::string workerCgroup(const std::string& path, const std::string& podUid) {
     end = std::min(path.find('/', begin), path.size());
     if (isPod(path.substr(begin, end - begin), podUid)) return path.substr(0, end) + "/" + kName;
   }
-  return std::string("/") + kName;
+  return {};
 }
 
 std::string memoryCgroup(const std::string& memberships) {
@@ -111,25 +137,51 @@ std::string memoryCgroup(const std::string& memberships) {
   return unified;
 }
 
-std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid) {
+namespace {
+
+/// Moves `process` in each hierarchy into the first possible one of two cgroups: cgroupOf(path of
+/// the hierarchy in `memberships`), if not empty, and `otherwise`.
+template <class CgroupOf>
+Placement filtered(pid_t process, const std::string& memberships, const Devices& devices,
+                   CgroupOf cgroupOf, const std::string& otherwise) {
+  Placement placement{{}, "the node has neither cgroup v2 nor the hierarchy devices of v1"};
+  // The hierarchies of v1 come before v2, which then needs no filter of its own.
+  forEach(memberships, [&](const Hierarchy& hierarchy, const std::string& path) {
+    const bool filters = !placement.unfiltered.empty() && filtersDevices(hierarchy);
+    for (const std::string& each : {cgroupOf(path), otherwise}) {
+      if (each.empty()) continue;
+      const std::string problem = enter(hierarchy, each, process, filters ? &devices : nullptr);
+      if (!problem.empty()) placement.problems.push_back(problem);
+      if (filters) placement.unfiltered = problem;
+      if (problem.empty()) return;
+    }
+  });
+  return placement;
+}
+
+}  // namespace
+
+Placement placeWorker(pid_t process, pid_t client, const std::string& podUid,
+                      const Devices& devices) {
   const std::string own = readFile("/proc/self/cgroup");
   const std::string theirs =
       podUid.empty() ? own : readFile("/proc/" + std::to_string(client) + "/cgroup");
+  // The pod may be ending; leave at least the proxy's own cgroup.
+  const auto ofPod = [&](const std::string& path) { return workerCgroup(path, podUid); };
+  return filtered(process, theirs.empty() ? own : theirs, devices, ofPod, kNodeWorkers);
+}
+
+Placement placeService(const Devices& devices) {
+  const auto none = [](const std::string&) { return std::string(); };
+  return filtered(0, readFile("/proc/self/cgroup"), devices, none, kNodeServices);
+}
+
+std::vector<std::string> placeInNode() {
   std::vector<std::string> problems;
-  for (const Membership& membership : parseMemberships(theirs.empty() ? own : theirs)) {
-    for (const Hierarchy& hierarchy : parseMounts(readFile("/proc/self/mounts"))) {
-      if (!matches(hierarchy, membership)) continue;
-      const std::string path = workerCgroup(membership.path, podUid);
-      std::string problem = enter(hierarchy, path, process);
-      if (problem.empty()) break;
-      problems.push_back(problem);
-      // The pod may be ending; leave at least the proxy's own cgroup.
-      const std::string node = workerCgroup("", "");
-      if (path != node && !(problem = enter(hierarchy, node, process)).empty())
-        problems.push_back(problem);
-      break;
-    }
-  }
+  forEach(readFile("/proc/self/cgroup"), [&](const Hierarchy& hierarchy, const std::string&) {
+    const std::string problem = enter(hierarchy, kNodeCgroup, 0, nullptr);
+    if (!problem.empty()) problems.push_back(problem);
+  });
   return problems;
 }
 

@@ -1,9 +1,11 @@
 #include "native/launcher/room.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,12 +70,9 @@ Plan planOf(const Room& room) {
   for (const std::string& path : room.writable) plan.add(path, kHarmless | MS_NOEXEC);
   for (const char* path : kLibraries) plan.add(path, kLibrary);
   for (const std::string& path : room.readable) plan.addReadable(path);
-  for (const char* name : kDevices) plan.add(fs::path("/dev") / name, 0);
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(room.devices, none)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("nvidia")) plan.add(entry.path(), fs::path("/dev") / name, MS_REC);
-  }
+  for (const fs::path& file : deviceFiles(room.devices))
+    plan.add(file, "/dev" / file.filename(), MS_REC);
+  for (const fs::path& file : room.openable) plan.add(file, MS_REC);
   plan.add("/sys", kHarmless | MS_NOEXEC | MS_RDONLY);
   return plan;
 }
@@ -132,13 +131,47 @@ std::string furnish(const Plan& plan) {
   return {};
 }
 
+/// As a worker does by itself (native/worker/isolation/confinement.h).
+std::string hide(const std::string& hidden, const std::string& shown) {
+  if (hidden.empty()) return {};
+  const bool done = shown.empty()
+                        ? mount("tmpfs", hidden.c_str(), "tmpfs", kHarmless | MS_NOEXEC | MS_RDONLY,
+                                "size=4k,mode=555") == 0
+                        : mount(shown.c_str(), hidden.c_str(), nullptr, MS_BIND, nullptr) == 0;
+  return done ? std::string() : failed("hide " + hidden);
+}
+
+/// A file of another mount could not be opened again by its path (CRIU).
+std::string reopenNull() {
+  for (const int file : {0, 1, 2}) {
+    struct stat about {};
+    if (fstat(file, &about) != 0 || !S_ISCHR(about.st_mode) || about.st_rdev != makedev(1, 3))
+      continue;
+    const int again = open("/dev/null", (fcntl(file, F_GETFL) & O_ACCMODE) | O_CLOEXEC);
+    if (again < 0 || dup2(again, file) < 0) return failed("open /dev/null");
+    close(again);
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<fs::path> deviceFiles(const std::string& directory) {
+  std::vector<fs::path> files;
+  for (const char* name : kDevices) files.push_back(fs::path("/dev") / name);
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, none))
+    if (entry.path().filename().string().starts_with("nvidia")) files.push_back(entry.path());
+  return files;
+}
 
 std::string enter(const Room& room) {
   const mode_t mask = umask(0022);
   const Plan plan = planOf(room);
   std::string problem = moveIntoTmpfs();
   if (problem.empty()) problem = furnish(plan);
+  if (problem.empty()) problem = hide(room.hidden, room.shown);
+  if (problem.empty()) problem = reopenNull();
   umask(mask);
   return problem;
 }

@@ -1,5 +1,8 @@
 // The simulated NVML, libsimulator-nvml.so.1: the functions that gpu-proxy uses. Here those with
 // data from the shared state of the simulated GPUs.
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -9,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_abi.h"
 #include "native/simulator/machine.h"
 #include "native/simulator/nvml.h"
 #include "native/simulator/shared_state.h"
@@ -33,6 +37,18 @@ struct Library {
 
 std::mutex mutex;
 Library* library = nullptr;
+
+/// Whether the simulated driver, if the process has loaded it, is in a checkpoint.
+bool isTaken() {
+  void* const driver = dlopen("libsimulator-cuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (driver == nullptr) return false;
+  using GetState = CUresult (*)(int, CUprocessState*);
+  const auto get = reinterpret_cast<GetState>(dlsym(driver, "cuCheckpointProcessGetState"));
+  CUprocessState state = CU_PROCESS_STATE_RUNNING;
+  const bool known = get != nullptr && get(getpid(), &state) == CUDA_SUCCESS;
+  dlclose(driver);
+  return known && state == CU_PROCESS_STATE_CHECKPOINTED;
+}
 
 std::uint64_t microseconds() {
   using namespace std::chrono;
@@ -83,7 +99,12 @@ NVML_CALL nvmlInit_v2() {
   return kSuccess;
 }
 
-NVML_CALL nvmlShutdown() { return library == nullptr ? kUninitialized : kSuccess; }
+/// Never returns while the process is in a checkpoint of its driver, as with the driver 580 (H200,
+/// 2026-11-28).
+NVML_CALL nvmlShutdown() {
+  while (isTaken()) pause();
+  return library == nullptr ? kUninitialized : kSuccess;
+}
 
 NVML_CALL nvmlDeviceGetCount_v2(unsigned* count) {
   const std::lock_guard lock(mutex);

@@ -84,6 +84,9 @@ const TABLE = {
   INVENTORY_FORBIDDEN:
     'The annotation nvidia-virtual/inventory says which GPUs a node has, ' +
     "and only that node's device plugin ({plugin}) may write it, not {user}: leave it out.",
+  DRAINED_VALUE:
+    'The annotation nvidia-virtual/drained-gpus names {value}, and node {node} has no such GPU: ' +
+    '`kubectl gpu-usage drain {node} --gpu INDEX` writes the UUID of a GPU.',
   SHAPE_SETTLED:
     'The annotation {annotation} cannot change, because the pod was placed by it: ' +
     'create a new pod.',

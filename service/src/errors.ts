@@ -184,8 +184,9 @@ const TABLE = {
   ],
   USERS_FULL: [
     125,
-    'All {count} user ids for workers are in use. Delete an allocation, ' +
-      'or configure a larger range of user ids.',
+    'All {count} user ids for workers are in use, {left} of them only by processes of ended ' +
+      'allocations. Delete an allocation, end these processes, or configure a larger range of ' +
+      'user ids.',
   ],
   NODE_NOT_SERVED: [
     125,
@@ -236,13 +237,10 @@ const TABLE = {
     'Allocation {id} stays on its GPU, because process {pid} ({program}) cannot move to {gpu}: ' +
       '{reason}. {outcome}. End the process, or try again later.',
   ],
-  CHECKPOINT_REFUSED: [
-    125,
-    'Allocation {id} is not written to {directory}: {reason}. Its programs go on as before.',
-  ],
+  CHECKPOINT_REFUSED: [125, 'Allocation {id} is not written to {directory}: {reason}. {outcome}.'],
   CHECKPOINT_NOT_RESTORED: [
     125,
-    'Allocation {id} stays in {directory}: {reason}. Nothing has changed, and its programs wait.',
+    'Allocation {id} stays in {directory}: {reason}. Its programs wait as before.',
   ],
   ALLOCATION_IN_FILE: [
     125,

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { identifyProcess, isAlive } from './process-table.js';
+import { readdirSync, readFileSync } from 'node:fs';
+import { identifyProcess, isAlive, userOf, usersOfProcesses } from './process-table.js';
 import { until } from './testing/eventually.js';
 
 test('isAlive() is true for this process and names its program', () => {
@@ -28,6 +29,54 @@ test('isAlive() is false for a zombie', async () => {
   const zombie = identifyProcess(Number(line.toString()));
   await until(() => !isAlive(zombie));
   expect(isAlive(zombie)).toBe(false);
+  parent.kill('SIGKILL');
+  await once(parent, 'exit');
+});
+
+/** `pthread_exit` in the first thread would end the interpreter. */
+const WITHOUT_FIRST_THREAD = `
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall(60, 0) # exit, of this thread
+`;
+
+test('isAlive() is true for a process whose first thread has exited', async () => {
+  const child = spawn('python3', ['-c', WITHOUT_FIRST_THREAD]);
+  const identity = identifyProcess(child.pid as number);
+  const status = () => readFileSync(`/proc/${identity.pid}/status`, 'utf8');
+  try {
+    await until(() => /^State:\tZ/m.test(status()));
+    expect(isAlive(identity)).toBe(true);
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+  expect(isAlive(identity)).toBe(false);
+});
+
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+const UID = 30_000;
+const users = () => [...usersOfProcesses({ first: UID, last: UID })];
+
+asRoot('a user id is found as long as a process has it, even a zombie', async () => {
+  const script = `setpriv --reuid ${UID} sleep 1000 & echo $!; exec sleep 1000`;
+  const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+  await until(() => users().includes(UID));
+  const child = identifyProcess(Number(line.toString()));
+  process.kill(child.pid, 'SIGKILL');
+  await until(() => !isAlive(child));
+  expect(users()).toEqual([UID]);
+  parent.kill('SIGKILL');
+  await once(parent, 'exit');
+  await until(() => users().length === 0);
+});
+
+asRoot('the user id of a process in another pid namespace is not found', async () => {
+  const inside = ['sh', '-c', `setpriv --reuid ${UID} sleep 1000`];
+  const parent = spawn('unshare', ['--pid', '--fork', '--kill-child', ...inside]);
+  await until(() => readdirSync('/proc').some((pid) => userOf(Number(pid)) === UID));
+  expect(users()).toEqual([]);
   parent.kill('SIGKILL');
   await once(parent, 'exit');
 });

@@ -21,25 +21,30 @@ export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: readStat(pid)?.startTime, program: programOf(pid) };
 }
 
-/** False after the exit of the process, even while it is a zombie. */
+/**
+ * False after the exit of the process, even while it is a zombie. A process whose first thread has
+ * exited looks like a zombie, but goes on with its other threads.
+ */
 export function isAlive(identity: ProcessIdentity): boolean {
   const stat = readStat(identity.pid);
-  return (
-    stat !== undefined &&
-    stat.state !== 'Z' &&
-    stat.state !== 'X' &&
-    stat.startTime === identity.startTime
-  );
+  if (stat === undefined || stat.startTime !== identity.startTime) return false;
+  return !['Z', 'X'].includes(stat.state) || stat.threads > 1;
 }
 
 /** Finds a process with these consecutive arguments on its command line. */
 export function findProcess(...words: readonly string[]): ProcessIdentity | undefined {
+  return findProcesses(...words)[0];
+}
+
+/** Finds all of them. */
+export function findProcesses(...words: readonly string[]): ProcessIdentity[] {
   const wanted = `\0${words.join('\0')}\0`;
   const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const found = numbers.find((pid) =>
-    readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted),
-  );
-  return found === undefined ? undefined : identifyProcess(Number(found));
+  return numbers
+    .filter((pid) =>
+      readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted),
+    )
+    .map((pid) => identifyProcess(Number(pid)));
 }
 
 /**
@@ -84,6 +89,13 @@ export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
   return uids.length > 0 && uids.every((each) => each === String(uid));
 }
 
+/** The process of a thread. Undefined if no thread has this id. */
+export function processOf(thread: number): ProcessIdentity | undefined {
+  const status = readOrUndefined(() => readFileSync(`/proc/${thread}/status`, 'utf8'));
+  const pid = status?.match(/^Tgid:\s+(\d+)$/m)?.[1];
+  return pid === undefined ? undefined : identifyProcess(Number(pid));
+}
+
 /** The effective user id of a process. Undefined if it has exited. */
 export function userOf(pid: number): number | undefined {
   const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -91,15 +103,34 @@ export function userOf(pid: number): number | undefined {
   return effective === undefined ? undefined : Number(effective);
 }
 
+/**
+ * The effective user ids between `first` and `last` that processes have, zombies too. Processes of
+ * other pid namespaces, such as those of containers, are left out: they cannot reach the others.
+ */
+export function usersOfProcesses({ first, last }: { first: number; last: number }): Set<number> {
+  const users = new Set<number>();
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    const uid = readOrUndefined(() => statSync(`/proc/${pid}`))?.uid;
+    if (uid === undefined || uid < first || uid > last || users.has(uid)) continue;
+    if (pidsOf(pid).length <= 1) users.add(uid);
+  }
+  return users;
+}
+
 /** The pid of a process in its own pid namespace, for example that of its container. */
 export function innermostPid(pid: number): number {
+  return Number(pidsOf(pid).at(-1) ?? pid);
+}
+
+/** In each pid namespace from that of this process on. Empty if it has exited. */
+function pidsOf(pid: number | string): string[] {
   const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
-  const pids =
+  return (
     status
       ?.match(/^NSpid:(.*)$/m)?.[1]
       ?.trim()
-      .split(/\s+/) ?? [];
-  return Number(pids.at(-1) ?? pid);
+      .split(/\s+/) ?? []
+  );
 }
 
 /**
@@ -115,6 +146,8 @@ interface Stat {
   readonly state: string;
   readonly group: string;
   readonly foregroundGroup: string;
+  /** The first one counts until the end of the others. */
+  readonly threads: number;
   readonly startTime: string;
 }
 
@@ -125,7 +158,10 @@ function readStat(pid: number | 'self'): Stat | undefined {
   // parenthesis. The first one after it is field 3, the state.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   const field = (number: number) => fields[number - 3] ?? '';
-  return { state: field(3), group: field(5), foregroundGroup: field(8), startTime: field(22) };
+  return {
+    ...{ state: field(3), group: field(5), foregroundGroup: field(8) },
+    ...{ threads: Number(field(20)), startTime: field(22) },
+  };
 }
 
 function programOf(pid: number): string {

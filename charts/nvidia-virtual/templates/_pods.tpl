@@ -131,19 +131,27 @@ which is read for each connection.
 {{- end }}
 {{- end }}
 
-{{/* Optional: no pod waits for Redis. The kubelet adds the files once the Secret has them. */}}
+{{/*
+Volumes with the ledger's credentials: (list $ true). Optional: the node's pod does not wait for
+Redis, and the kubelet adds the files within 90 s once the Secret has them. Otherwise the pod starts
+when they are there.
+*/}}
 {{- define "nvidia-virtual.ledgerVolumes" -}}
-{{- with include "nvidia-virtual.redisSecret" . }}
+{{- $root := index . 0 -}}
+{{- $optional := index . 1 -}}
+{{- with include "nvidia-virtual.redisSecret" $root }}
 - name: redis-password
   secret:
     secretName: {{ . }}
-    optional: true
+    items:
+      - {key: {{ $root.Values.redis.passwordKey }}, path: {{ $root.Values.redis.passwordKey }}}
+    optional: {{ $optional }}
 {{- end }}
-{{- with .Values.redis.tls.existingSecret }}
+{{- with $root.Values.redis.tls.existingSecret }}
 - name: redis-tls
   secret:
     secretName: {{ . }}
-    optional: true
+    optional: {{ $optional }}
 {{- end }}
 {{- end }}
 

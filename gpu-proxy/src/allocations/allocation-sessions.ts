@@ -21,7 +21,7 @@ import type { AllocationHost } from './allocation-host.js';
 import type { QueuedConnection } from './connection-queue.js';
 import { QuotaFile } from './quota.js';
 import { sendRefusal } from './refusal.js';
-import { startSessionWorker } from './start-session-worker.js';
+import { startSessionWorker, tenantOf } from './start-session-worker.js';
 
 interface AllocationSessionsOptions {
   readonly host: AllocationHost;
@@ -224,7 +224,11 @@ export class AllocationSessions {
       files.remove();
       return;
     }
-    const { addon } = this.#options.host;
+    const { host, directory } = this.#options;
+    const { addon, launcher } = host;
+    const tenant = tenantOf({ directory, record });
+    // A gpu-proxy of an earlier version may have left the pod's cgroup without a filter.
+    if (tenant) launcher.move(worker.pid, tenant);
     this.#begin(record, files, (listener) => new FoundWorker(addon, worker, listener));
   }
 }

@@ -343,7 +343,7 @@ export class Allocation {
     this.#queue.drop();
     this.#suspension.end();
     this.#relocation.end();
-    this.#checkpoint.end();
+    this.#checkpoint.leave();
     this.#refusals.end();
     this.#sessions.leave();
   }

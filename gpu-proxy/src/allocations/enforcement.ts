@@ -119,7 +119,8 @@ export class Enforcement {
       ...{ specification, most: Math.min(specification.memory, here) },
       workers: allocation.sessions.map((live) => ({
         pid: live.workerPid,
-        contexts: () => live.figures.contexts,
+        // Of a worker that is being written to a file, the driver has taken the contexts away.
+        contexts: () => (live.session.record.parked ? 0 : live.figures.contexts),
       })),
       end: (error) => {
         this.#log(allocation, error);

@@ -54,9 +54,9 @@ async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
 async function start(
   allocation: Allocation,
   size = 8 * MiB,
-  environment?: NodeJS.ProcessEnv,
+  environment: NodeJS.ProcessEnv = {},
 ): Promise<MovingProgram> {
-  const program = await MovingProgram.start(allocation.socketPath, size, environment);
+  const program = await MovingProgram.start(allocation.socketPath, size, { environment });
   programs.push(program);
   return program;
 }

@@ -58,13 +58,25 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
   return startWorker(command, connection, files.openForWorker(host.addon), listener);
 }
 
-function tenantOf({ directory, record: { client } }: SessionStart): Tenant | undefined {
+/** The pod whose cgroups a worker gets. Undefined: those of the node. */
+export function tenantOf({
+  directory,
+  record: { client },
+}: Pick<SessionStart, 'directory' | 'record'>): Tenant | undefined {
   const { owner } = directory.specification;
   return owner && { podUid: owner.podUid, pid: client.pid };
 }
 
+/** The program of the workers of an allocation. @throws ProxyError VERSION_MISSING */
+export function workerProgram(start: Pick<SessionStart, 'directory' | 'host'>): string {
+  return workerOf(start.host.installation, otherBuild(start));
+}
+
 /** The build of the container's library; undefined if it is the build of this gpu-proxy. */
-function otherBuild({ directory, host }: SessionStart): string | undefined {
+function otherBuild({
+  directory,
+  host,
+}: Pick<SessionStart, 'directory' | 'host'>): string | undefined {
   const build = readGrant(directory.path)?.build;
   return build === host.installation.version ? undefined : build;
 }

@@ -289,6 +289,24 @@ test('an unused arena is given up if the node gets short of memory', async () =>
   expect(second.outBytes).toBe(10 * MiB);
 });
 
+test('an unused arena is given up for other files of the node', async () => {
+  node.leave();
+  const available = () => 50 * MiB - node.arenas.used;
+  await restart({ nodeMemory: () => ({ total: 100 * MiB, available: available() }) });
+  const allocation = await allocate();
+  workers.tell({ suspend: `done ${10 * MiB}` });
+  await node.suspend(allocation);
+  await expect(node.arenas.setAside(40 * MiB)).rejects.toThrow(
+    'it needs 40 MiB of host memory, and 40 MiB are available on the node, of which 5 MiB must',
+  );
+  await node.resume(allocation);
+  const giveBack = await node.arenas.setAside(40 * MiB);
+  expect(node.arenas.used).toBe(0);
+  await expect(node.arenas.setAside(6 * MiB)).rejects.toThrow('10 MiB are available');
+  giveBack();
+  (await node.arenas.setAside(6 * MiB))();
+});
+
 test('unused arenas are given up if the limit is lowered', async () => {
   const allocation = await allocate();
   workers.tell({ suspend: `done ${10 * MiB}` });

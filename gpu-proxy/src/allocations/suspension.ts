@@ -200,6 +200,11 @@ export class Suspension {
     else for (const session of sessions) session.tell('resume');
   }
 
+  /** Limit on the host memory of so many sessions together, in bytes. */
+  mostOf(sessions: number): number {
+    return this.#quota + sessions * SLACK;
+  }
+
   /** A session began, maybe while the others were suspended. */
   noteIntroduced(session: LiveSession): void {
     if (this.holds) void this.#suspendLate(session);
@@ -370,9 +375,8 @@ export class Suspension {
     return memory || (host.gpuMemory(gpus) ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Limit on the host memory of all sessions, in bytes. */
   get #most(): number {
-    return this.#quota + this.#options.sessions().length * SLACK;
+    return this.mostOf(this.#options.sessions().length);
   }
 
   /**

@@ -15,16 +15,25 @@ export function concurrentUser(users: Users): number | undefined {
 
 /**
  * A user id for the workers of a new allocation in exclusive mode, which no allocation of `present`
- * has. @throws ProxyError USERS_FULL
+ * has, and no process: one of an ended allocation could reach the new workers.
+ * @param living returns the user ids of processes
+ * @throws ProxyError USERS_FULL
  */
 export function freeUser(
   users: Users,
   gpus: readonly GpuRecord[],
   present: readonly AllocationSpecification[],
+  living: (users: UidRange) => ReadonlySet<number>,
 ): number | undefined {
   if (!users) return undefined;
   const taken = new Set(present.map(({ uid }) => uid));
   if (gpus.some(({ mode }) => mode === 'concurrent')) taken.add(concurrentUser(users));
-  for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
-  throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
+  const kept = living(users);
+  for (let uid = users.first; uid <= users.last; uid++)
+    if (!taken.has(uid) && !kept.has(uid)) return uid;
+  const left = [...kept].filter((uid) => !taken.has(uid)).length;
+  throw new ProxyError('USERS_FULL', {
+    count: users.last - users.first + 1,
+    left: left || 'none',
+  });
 }

@@ -50,7 +50,7 @@ interface ArenasWanted {
 }
 
 interface Refusal {
-  readonly error: ProxyError;
+  readonly error: Error;
   /** Bytes. */
   readonly missing: number;
   /** Whether an unused arena of the allocation would help. */
@@ -70,7 +70,7 @@ export class Arenas {
   readonly #options: ArenasOptions;
   readonly #holders = new Set<ArenaHolder>();
   readonly #held: HeldFiles;
-  /** Bytes that are not populated yet. */
+  /** Bytes that others may take at any time: of arenas that are not populated yet, or set aside. */
   #pending = 0;
   readonly #look: NodeJS.Timeout;
 
@@ -120,6 +120,27 @@ export class Arenas {
     for (const file of files) file.close();
     const reason = systemReason(failed.reason);
     throw new ProxyError('ARENA_NOT_MADE', { id, size: formatMemorySize(total), reason });
+  }
+
+  /**
+   * Sets memory of the node aside for other files, beside the limit on arenas. Unused arenas are
+   * given up for it.
+   * @returns a function that gives it back. @throws Error with the figures
+   */
+  async setAside(bytes: number): Promise<() => void> {
+    const asked = new Set<ArenaHolder>();
+    for (let no = this.#whyLow(bytes); no; no = this.#whyLow(bytes)) {
+      const { missing, needed, left, reserve } = no;
+      const error = new Error(
+        `it needs ${needed} of host memory, and ${left} are available on the node, of which ` +
+          `${reserve} must stay free`,
+      );
+      await this.#makeRoom({ error, missing, helps: () => true }, asked);
+    }
+    this.#pending += bytes;
+    return () => {
+      this.#pending -= bytes;
+    };
   }
 
   /** Bytes that allocations without a promise have, beside unused arenas. */
@@ -238,7 +259,6 @@ export class Arenas {
     const bytes = sum(sizes);
     const helps = () => true;
     const { limit } = this;
-    const { total, available } = this.#memory;
     const needed = formatMemorySize(bytes);
     const over = this.used + bytes - limit;
     if (over > 0) {
@@ -246,12 +266,24 @@ export class Arenas {
       const values = { id, needed, left, limit: formatMemorySize(limit) };
       return { helps, missing: over, error: new ProxyError('HOST_MEMORY_NOT_LEFT', values) };
     }
+    const low = this.#whyLow(bytes);
+    if (!low) return undefined;
+    const { missing, ...values } = low;
+    return { helps, missing, error: new ProxyError('HOST_MEMORY_LOW', { id, ...values }) };
+  }
+
+  /** The figures if the node has too little available memory. */
+  #whyLow(bytes: number) {
+    const { total, available } = this.#memory;
     const reserve = Math.floor(total * RESERVE);
-    const lacking = this.#pending + bytes + reserve - available;
-    if (lacking <= 0) return undefined;
-    const left = formatMemorySize(Math.max(0, available - this.#pending));
-    const values = { id, needed, left, reserve: formatMemorySize(reserve) };
-    return { helps, missing: lacking, error: new ProxyError('HOST_MEMORY_LOW', values) };
+    const missing = this.#pending + bytes + reserve - available;
+    if (missing <= 0) return undefined;
+    return {
+      missing,
+      needed: formatMemorySize(bytes),
+      left: formatMemorySize(Math.max(0, available - this.#pending)),
+      reserve: formatMemorySize(reserve),
+    };
   }
 
   /** The largest unused arenas that have `bytes` together, or all. */

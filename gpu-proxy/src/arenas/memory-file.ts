@@ -33,6 +33,20 @@ export function watchFreed(file: string, freed: () => void): () => void {
   return () => watcher.close();
 }
 
+/**
+ * Gives a file in memory all its pages, which are charged to the node. `done` rejects with the
+ * reason.
+ */
+export function populate(
+  fd: number,
+  size: number,
+  { launcher, executable }: PopulateOptions,
+): { readonly child: ChildProcess; readonly done: Promise<void> } {
+  const [file, args] = launcher.command(executable, [], 'node memory');
+  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', fd] });
+  return { child, done: ended(child, POPULATE_MS + (size / GiB) * POPULATE_MS_PER_GIB) };
+}
+
 /** A memory file that goes to a worker. */
 export class MemoryFile {
   readonly fd: number;
@@ -76,11 +90,10 @@ export class MemoryFile {
   }
 
   /** Gives it all its pages, which are charged to the node. @throws Error with the reason */
-  async populate({ launcher, executable }: PopulateOptions): Promise<void> {
-    const [file, args] = launcher.command(executable, [], 'node memory');
-    const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', this.fd] });
+  populate(options: PopulateOptions): Promise<void> {
+    const { child, done } = populate(this.fd, this.size, options);
     this.#child = child;
-    await ended(child, POPULATE_MS + (this.size / GiB) * POPULATE_MS_PER_GIB);
+    return done;
   }
 
   /** Closes the descriptor of this process. Idempotent. */

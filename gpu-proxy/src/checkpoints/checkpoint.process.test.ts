@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -16,19 +17,27 @@ import path from 'node:path';
 import { jest } from '@jest/globals';
 import type { CheckpointRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
-import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
+import {
+  identifyProcess,
+  isAlive,
+  type ProcessIdentity,
+} from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { AllocationDirectory } from '../allocations/allocation-directory.js';
+import type { NodeMemory } from '../arenas/node-memory.js';
 import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode } from '../node.js';
 import type { NodeSettings } from '../node-types.js';
-import type { LiveSession } from '../sessions/live-session.js';
+import { LiveSession } from '../sessions/live-session.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
+import { Criu } from './criu.js';
+import { findKeepers } from './keeper.js';
 import { KEY_BYTES, SealedWriter } from './sealed-file.js';
+import { Staging } from './staging.js';
 
 const MiB = 2 ** 20;
 const QUOTA = 256 * MiB;
@@ -51,18 +60,25 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-async function start(allocation: Allocation, size = 8 * MiB): Promise<MovingProgram> {
-  const program = await MovingProgram.start(allocation.socketPath, size);
+async function start(
+  allocation: Allocation,
+  size = 8 * MiB,
+  before: readonly string[] = [],
+): Promise<MovingProgram> {
+  const program = await MovingProgram.start(allocation.socketPath, size, { before });
   programs.push(program);
+  // Its worker's report may come after its first output. Until then it is just starting.
+  await until(() => allocation.sessions.every(({ session }) => session.introduced));
   return program;
 }
 
 async function restart(
   settings: Partial<NodeSettings> = {},
   launcher: Launcher = DIRECT,
+  nodeMemory?: () => NodeMemory,
 ): Promise<void> {
   ({ node } = await startNode(path.join(directory, 'state'), {
-    ...{ settings: { hostMemory: 1024 * MiB, ...settings }, launcher },
+    ...{ settings: { hostMemory: 1024 * MiB, ...settings }, launcher, nodeMemory },
   }));
 }
 
@@ -193,19 +209,72 @@ withCriu('what a node lacks for a restoration is named', async () => {
   const [right, wrong] = [driver, '1.2'].map((each) => `"driver": "${each}"`) as [string, string];
   await edit(specification, right, wrong);
   await refused(`it was written with driver 1.2, and the node has ${driver}. Install 1.2`);
-  const [free, taken] = [worker, process.pid].map((pid) => `"parked":{"worker":{"pid":${pid},`) as [
+  const thread = Number(readdirSync('/proc/self/task').at(-1));
+  expect(thread).not.toBe(process.pid);
+  const [free, taken] = [worker, thread].map((pid) => `"parked":{"worker":{"pid":${pid},`) as [
     string,
     string,
   ];
   await edit(specification, wrong, right);
   await edit(session, free, taken);
-  await refused(`process ${process.pid} (${process.execPath}) has the pid of a worker. End it`);
+  const owner = `process ${process.pid} (${process.execPath})`;
+  await refused(`${owner} has the id ${thread} of a worker. End it`);
   const seen = (file: string) => (file.endsWith('/criu') ? '/none' : file);
   await edit(session, taken, free, { ...DIRECT, seen });
   await refused('CRIU is not installed on the node: install the package `criu`');
   await node.leave();
   await restart();
   await node.restore(node.find(allocation.id));
+  await program.check();
+});
+
+/** Becomes a process with the id of its first argument. */
+const WITH_ID = `
+import ctypes, os, sys
+wanted = ctypes.c_int(int(sys.argv[1]))
+clone_args = (ctypes.c_uint64 * 10)(0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(wanted), 1)
+if ctypes.CDLL(None).syscall(435, clone_args, ctypes.sizeof(clone_args)) == 0:
+    print("ready", flush=True)
+sys.stdin.read()
+`;
+
+withCriu('a process that has the id of a thread is named, and ends nothing', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const worker = allocation.sessions[0]?.workerPid as number;
+  const threads = () => readdirSync(`/proc/${worker}/task`).sort();
+  const before = threads();
+  const id = before.find((thread) => thread !== String(worker)) as string;
+  await node.checkpoint(allocation, files);
+  const other = spawn('python3', ['-c', WITH_ID, id]);
+  try {
+    await once(other.stdout, 'data');
+    program.ask();
+    await expect(node.restore(allocation)).rejects.toMatchObject({
+      code: 'CHECKPOINT_NOT_RESTORED',
+      message: expect.stringMatching(`process ${id} \\(.*python.*\\) has the id ${id} of a worker`),
+    });
+    expect(existsSync(`/proc/${worker}`)).toBe(false);
+  } finally {
+    other.stdin.end();
+    await once(other, 'close');
+  }
+  await node.restore(allocation);
+  expect(threads()).toEqual(expect.arrayContaining(before));
+  await program.right();
+});
+
+withCriu('arenas from files have the limit of the allocation', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation, 80 * MiB);
+  await node.checkpoint(allocation, files);
+  const specification = path.join(allocation.directory, 'allocation.json');
+  const [right, less] = [QUOTA, MiB].map((each) => `"memory": ${each}`) as [string, string];
+  await edit(specification, right, less);
+  const restore = () => node.restore(node.find(allocation.id));
+  await expect(restore()).rejects.toMatchObject({ code: 'ARENAS_KEPT' });
+  await edit(specification, less, right);
+  await restore();
   await program.check();
 });
 
@@ -220,6 +289,24 @@ withCriu('a program with a warm worker goes on from a file', async () => {
   await node.checkpoint(allocation, files);
   await node.restore(allocation);
   await program.check();
+});
+
+withCriu('each arena of a program comes back in its own place', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  // Its worker has the other layout then, in which later arenas have lower addresses.
+  const program = await start(allocation, 8 * MiB, ['setarch', '-L']);
+  for (let files = 1; files <= 3; files++) {
+    if (files > 1) await program.grow();
+    await allocation.evict(Number.POSITIVE_INFINITY);
+    expect(allocation.sessions[0]?.arena.handles.length).toBe(files);
+    await allocation.unsuspend('policy');
+  }
+  for (let i = 0; i < 2; i++) {
+    await node.checkpoint(allocation, files);
+    expect(allocation.outBytes).toBeGreaterThan(24 * MiB);
+    await node.restore(allocation);
+    await program.check();
+  }
 });
 
 withCriu('a suspended allocation stays suspended', async () => {
@@ -247,31 +334,138 @@ withCriu('a session ends with its program, and with a forced deletion', async ()
   await second.check();
   await node.checkpoint(allocation, files);
   await node.delete(allocation, { force: true });
-  expect(node.allocations).toEqual([]);
+  expect([node.allocations, existsSync(files)]).toEqual([[], false]);
   second.ask();
   await expect(second.right()).rejects.toThrow();
 });
 
-withCriu('a full disk changes nothing', async () => {
+/** With a state directory of its own disk. */
+async function onDisk(mebibytes: number, body: (disk: string) => Promise<void>): Promise<void> {
   await node.close();
   const disk = path.join(directory, 'state');
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', disk]);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', disk]);
   try {
     await restart();
-    const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
-    const program = await start(allocation, 32 * MiB);
-    await expect(node.checkpoint(allocation, path.join(disk, 'files'))).rejects.toMatchObject({
-      code: 'CHECKPOINT_REFUSED',
-      message: expect.stringContaining('no space left on device'),
-    });
-    expect([allocation.state, existsSync(path.join(disk, 'files'))]).toEqual(['resident', false]);
-    await program.check();
-    await node.delete(allocation, { force: true });
+    await body(disk);
+    for (const allocation of node.allocations) await node.delete(allocation, { force: true });
     await node.close();
   } finally {
     execFileSync('umount', ['--lazy', disk]);
   }
   await restart();
+}
+
+withCriu('files that would fill the disk are not written', () =>
+  onDisk(20, async (disk) => {
+    const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+    const program = await start(allocation, 32 * MiB);
+    const target = path.join(disk, 'files');
+    await expect(node.checkpoint(allocation, target)).rejects.toMatchObject({
+      code: 'CHECKPOINT_REFUSED',
+      message: expect.stringMatching(/has room for .*, without 1 MiB that stay free, not .* MiB/),
+    });
+    expect([allocation.state, existsSync(target)]).toEqual(['resident', false]);
+    await program.check();
+  }),
+);
+
+withCriu('a disk that gets full changes nothing', () =>
+  onDisk(400, async (disk) => {
+    const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+    const program = await start(allocation, 32 * MiB);
+    const target = path.join(disk, 'files');
+    const { finish } = SealedWriter.prototype;
+    const filler = path.join(disk, 'filler');
+    jest.spyOn(SealedWriter.prototype, 'finish').mockImplementationOnce(function (
+      this: SealedWriter,
+    ) {
+      const { bavail, bsize } = statfsSync(disk);
+      writeFileSync(filler, Buffer.alloc(bavail * bsize));
+      return finish.call(this);
+    });
+    await expect(node.checkpoint(allocation, target)).rejects.toMatchObject({
+      code: 'CHECKPOINT_REFUSED',
+      message: expect.stringMatching(/no space left on device.*programs go on as before\.$/),
+    });
+    jest.restoreAllMocks();
+    rmSync(filler);
+    expect([allocation.state, existsSync(target)]).toEqual(['resident', false]);
+    await program.check();
+  }),
+);
+
+withCriu('files of CRIU take no memory that the node needs', async () => {
+  await node.close();
+  let available = 150 * MiB;
+  await restart({}, DIRECT, () => ({ total: 1000 * MiB, available }));
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const dump = jest.spyOn(Criu.prototype, 'dump');
+  const low = (left: number) =>
+    expect.stringContaining(`host memory, and ${left} MiB are available on the node, of which 50`);
+  await expect(node.checkpoint(allocation, files)).rejects.toMatchObject({
+    code: 'CHECKPOINT_REFUSED',
+    message: low(150),
+  });
+  expect([dump.mock.calls.length, existsSync(files)]).toEqual([0, false]);
+  await program.check();
+  available = 1000 * MiB;
+  await node.checkpoint(allocation, files);
+  available = 60 * MiB;
+  const code = 'CHECKPOINT_NOT_RESTORED';
+  await expect(node.restore(allocation)).rejects.toMatchObject({ code, message: low(60) });
+  available = 1000 * MiB;
+  await node.restore(allocation);
+  await program.check();
+});
+
+withCriu('a worker that gets larger while it is written is not written', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const { dump } = Criu.prototype;
+  let bytes = 0;
+  jest.spyOn(Criu.prototype, 'dump').mockImplementationOnce(async function (this: Criu, pid, task) {
+    // In the place of its further pages.
+    const { bavail, bsize } = statfsSync(task.directory);
+    bytes = bavail * bsize;
+    writeFileSync(path.join(task.directory, 'pages'), Buffer.alloc(bytes - MiB / 16));
+    await dump.call(this, pid, task);
+  });
+  await expect(node.checkpoint(allocation, files)).rejects.toMatchObject({
+    code: 'CHECKPOINT_REFUSED',
+    message: expect.stringMatching(
+      /its worker \d+ has more memory than the .* MiB that the kernel/,
+    ),
+  });
+  jest.restoreAllMocks();
+  expect(bytes).toBeLessThan(300 * MiB);
+  expect(existsSync(files)).toBe(false);
+  await program.check();
+});
+
+withCriu('of several programs, the files of one are in memory at a time', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [first, second] = [await start(allocation), await start(allocation)];
+  const workers = allocation.sessions.map(({ workerPid }) => workerPid);
+  await node.checkpoint(allocation, files);
+  const made = jest.spyOn(Staging, 'make');
+  const closed = jest.spyOn(Staging.prototype, 'close');
+  const last = path.join(files, readdirSync(files).sort().at(-1) as string);
+  const whole = readFileSync(last);
+  writeFileSync(last, whole.subarray(0, -1));
+  await expect(node.restore(allocation)).rejects.toThrow('the file is damaged');
+  await until(() => !workers.some((pid) => existsSync(`/proc/${pid}`)));
+  writeFileSync(last, whole);
+  for (const program of programs) program.ask();
+  await node.restore(allocation);
+  const order = (mock: { mock: { invocationCallOrder: number[] } }) =>
+    mock.mock.invocationCallOrder;
+  const calls = order(made).flatMap((call, index) => [call, order(closed)[index] as number]);
+  expect(calls.length).toBe(8);
+  expect(calls).toEqual([...calls].sort((one, other) => one - other));
+  jest.restoreAllMocks();
+  await first.right();
+  await second.right();
 });
 
 withCriu('an allocation whose programs have ended needs neither key nor file', async () => {
@@ -359,6 +553,45 @@ withCriu('a process that was made from a file ends with its session', async () =
   live.saveRecord({ ...record, parked: { worker: record.worker, restored } });
   program.kill();
   await once(made, 'exit');
+});
+
+withCriu('a keeper of unknown pid ends', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const program = await start(allocation);
+  const [{ workerPid, keeperSocket }] = allocation.sessions as [LiveSession];
+  const { saveRecord } = LiveSession.prototype;
+  let found: ProcessIdentity[] = [];
+  jest.spyOn(LiveSession.prototype, 'saveRecord').mockImplementation(function (
+    this: LiveSession,
+    record,
+  ) {
+    if (!record.parked?.keeper) return saveRecord.call(this, record);
+    found = findKeepers(workerPid, keeperSocket);
+    throw new Error('no space');
+  });
+  await expect(node.checkpoint(allocation, files)).rejects.toThrow('no space');
+  jest.restoreAllMocks();
+  expect(found.length).toBe(1);
+  await until(() => !found.some(isAlive));
+  await program.check();
+});
+
+withCriu('a process that is made while its client ends, ends as well', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  const [first, second] = [await start(allocation), await start(allocation)];
+  const [live] = allocation.sessions as [LiveSession];
+  const { pid } = live.session.record.worker;
+  await node.checkpoint(allocation, files);
+  const { restore } = Criu.prototype;
+  jest.spyOn(Criu.prototype, 'restore').mockImplementationOnce(async function (this: Criu, task) {
+    await restore.call(this, task);
+    first.kill();
+    await until(() => live.over);
+  });
+  await node.restore(allocation);
+  jest.restoreAllMocks();
+  await until(() => !existsSync(`/proc/${pid}`));
+  await second.check();
 });
 
 withCriu('a killed keeper ends only its session', async () => {

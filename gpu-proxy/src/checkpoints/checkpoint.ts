@@ -1,35 +1,40 @@
 import { randomBytes } from 'node:crypto';
 import {
   existsSync,
+  ftruncateSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
   rmdirSync,
   rmSync,
+  statfsSync,
   statSync,
 } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification, CheckpointRecord } from '@nvidia-virtual/ledger';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { readIfThere, syncToDisk, writeFileAtomically } from '@nvidia-virtual/service/files';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
 import type { Logger } from 'pino';
 import type { AllocationDirectory } from '../allocations/allocation-directory.js';
 import type { AllocationHost } from '../allocations/allocation-host.js';
+import { tenantOf, workerProgram } from '../allocations/start-session-worker.js';
 import type { Suspension } from '../allocations/suspension.js';
-import type { MemoryFile } from '../arenas/memory-file.js';
+import { populate } from '../arenas/memory-file.js';
 import type { LiveSession } from '../sessions/live-session.js';
 import { awaitCriu, Criu } from './criu.js';
-import { pack, unpack } from './images.js';
-import { ParkedProcess } from './parked-process.js';
+import { type Expected, examineImages, examineProcess, threadsIn } from './examination.js';
+import { pack, readBegin, unpack } from './images.js';
+import { ParkedProcess, type ReturnedArena } from './parked-process.js';
 import { KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
-import { makeStaging, removeStagings, stagingOf } from './staging.js';
+import { makeKernelDirectory, mostOfDump, Staging } from './staging.js';
 
 interface CheckpointOptions {
   readonly directory: AllocationDirectory;
-  readonly host: Pick<AllocationHost, 'addon' | 'arenas' | 'backend' | 'installation' | 'launcher'>;
+  readonly host: AllocationHost;
   readonly logger: Logger;
-  readonly suspension: Pick<Suspension, 'suspend' | 'whileSuspended'>;
+  readonly suspension: Pick<Suspension, 'suspend' | 'whileSuspended' | 'mostOf'>;
   /** The live sessions. */
   sessions(): readonly LiveSession[];
   /** The node no longer suspends it, and the record of the checkpoint goes. @throws ProxyError */
@@ -39,10 +44,16 @@ interface CheckpointOptions {
 /** A session whose process is in memory again, parked. */
 interface Returned {
   readonly live: LiveSession;
-  readonly arenas: readonly MemoryFile[];
+  readonly arenas: readonly ReturnedArena[];
 }
 
+/** For the log of CRIU. */
+const LOG = 16 * 2 ** 20;
+/** This part of a file system stays free. */
+const RESERVE = 0.05;
 const KEY = 'checkpoint-key';
+/** In the state directory: on Kubernetes nodes, all are in it. */
+const CHECKPOINTS = 'checkpoints';
 
 /**
  * Writes the programs' side of the GPU to files, and makes it again: the workers of all sessions,
@@ -63,7 +74,7 @@ export class Checkpoint {
   /**
    * @param target path of a directory that does not exist
    * @param given undefined: this node makes a key, and keeps it
-   * @throws ProxyError nothing has changed
+   * @throws ProxyError its programs go on, but for those that it counts
    */
   async write(target: string, given: Key | undefined): Promise<void> {
     const other = this.#record?.directory ?? this.#target;
@@ -112,17 +123,23 @@ export class Checkpoint {
 
   /** @returns whether each session has its worker again */
   async #settle(record: CheckpointRecord): Promise<boolean> {
-    for (const live of this.#inFiles) await awaitCriu(stagingOf(nameOf(live)));
-    removeStagings(this.#specification.id);
+    for (const live of this.#inFiles) await awaitCriu(nameOf(live));
     if (record.stage === 'file') await this.#finishWriting();
     else await this.#undo(record);
     const isEmpty = record.stage === 'file' && this.#options.sessions().length === 0;
     return !isEmpty && this.#removeIfBack(record);
   }
 
-  /** The allocation ends, or this gpu-proxy leaves it. */
-  end(): void {
+  /** This gpu-proxy leaves the allocation. */
+  leave(): void {
     this.#ended = true;
+  }
+
+  /** The allocation ends. Its files are of programs that have ended. */
+  end(): void {
+    this.leave();
+    const record = this.#record;
+    if (record) this.#removeFiles(record.directory);
   }
 
   get #specification(): AllocationSpecification {
@@ -149,8 +166,13 @@ export class Checkpoint {
     directory.save({ ...directory.specification, checkpoint });
   }
 
-  #refusal(directory: string, reason: string): ProxyError {
-    return new ProxyError('CHECKPOINT_REFUSED', { id: this.#specification.id, directory, reason });
+  #refusal(directory: string, reason: string, ended = 0): ProxyError {
+    const outcome =
+      ended === 0
+        ? 'Its programs go on as before'
+        : `${ended} of its programs could not go on, and ended: see the log of gpu-proxy`;
+    const { id } = this.#specification;
+    return new ProxyError('CHECKPOINT_REFUSED', { id, directory, reason, outcome });
   }
 
   #notRestored({ directory }: CheckpointRecord, error: unknown): ProxyError {
@@ -162,16 +184,29 @@ export class Checkpoint {
   }
 
   async #admit(target: string): Promise<Criu> {
-    const why = this.#whyNot() ?? whyExposed(path.dirname(target));
+    const why = this.#whyNot() ?? this.#whyLost(target) ?? whyExposed(path.dirname(target));
     if (why !== undefined) throw new Error(why);
-    return await Criu.find(this.#options.host.launcher);
+    return await this.#findCriu();
+  }
+
+  /** A container has directories of its own, which end with it. */
+  #whyLost(target: string): string | undefined {
+    const { allocations } = this.#options.host.launcher;
+    if (allocations === undefined) return undefined;
+    const parent = path.join(path.dirname(allocations), CHECKPOINTS);
+    mkdirSync(parent, { recursive: true, mode: 0o700 });
+    return path.dirname(target) === parent
+      ? undefined
+      : `others than those in ${parent} may end with the container of gpu-proxy`;
+  }
+
+  async #findCriu(): Promise<Criu> {
+    const { launcher } = this.#options.host;
+    return Criu.find(launcher, workerProgram(this.#options), makeKernelDirectory(launcher));
   }
 
   #whyNot(): string | undefined {
-    const { launcher, arenas } = this.#options.host;
-    if (this.#specification.owner) return 'it belongs to a pod';
-    if (launcher.allocations !== undefined)
-      return 'the workers of a Kubernetes node have namespaces of their own, which stay';
+    const { arenas } = this.#options.host;
     if (process.getuid?.() !== 0) return 'gpu-proxy is not root';
     if (arenas.limit === 0) return 'hostMemory is 0';
     const starting = this.#options.sessions().some(({ session }) => !session.introduced);
@@ -207,8 +242,8 @@ export class Checkpoint {
       syncToDisk(directory);
       this.#save({ ...record, stage: 'file' });
     } catch (error) {
-      await this.#undo(record);
-      throw error;
+      const ended = await this.#undo(record);
+      throw this.#refusal(directory, systemReason(error), ended);
     }
     await this.#finishWriting();
   }
@@ -218,22 +253,27 @@ export class Checkpoint {
     directory: string,
     { criu, key }: { criu: Criu; key: Key },
   ): Promise<void> {
-    const { addon } = this.#options.host;
+    const { host } = this.#options;
     const name = nameOf(live);
-    await this.#processOf(live).park();
-    const staging = makeStaging(name);
+    const parked = this.#processOf(live);
+    const expected = parked.expected(this.#specification.uid);
+    await parked.park();
+    await examineProcess(expected);
+    const staging = await Staging.make(await mostOfDump(expected.pid), host);
     try {
-      await criu.dump(live.session.record.worker.pid, staging);
+      await dump(criu, expected, { name, staging });
+      examineImages(staging.directory, expected);
       const file = path.join(directory, name);
       const writer = await SealedWriter.create(file, key, name);
       try {
-        await pack(staging, live.arena.handles, { writer, addon });
+        const admit = (bytes: number) => requireRoom(directory, bytes);
+        await pack(staging.directory, live.arena.handles, { writer, addon: host.addon, admit });
         await writer.finish();
       } finally {
         await writer.close();
       }
     } finally {
-      rmSync(staging, { recursive: true, force: true });
+      staging.close();
     }
   }
 
@@ -247,15 +287,21 @@ export class Checkpoint {
         );
   }
 
-  /** The workers count: they go on as before. The files go first: they may fill the disk. */
-  async #undo({ directory }: CheckpointRecord): Promise<void> {
+  /**
+   * The workers count: they go on as before. The files go first: they may fill the disk.
+   * @returns how many sessions could not go on, and ended
+   */
+  async #undo({ directory }: CheckpointRecord): Promise<number> {
     this.#removeFiles(directory);
+    let ended = 0;
     for (const live of this.#options.sessions()) {
       const reason = await this.#processOf(live).unpark();
       if (reason === undefined) continue;
       live.session.logger.error(`The session ends, because it cannot go on: ${reason}.`);
       live.kill();
+      ended++;
     }
+    return ended;
   }
 
   /** Each session has its worker again. */
@@ -277,14 +323,17 @@ export class Checkpoint {
     try {
       rmSync(this.#keyFile, { force: true });
       if (!existsSync(directory)) return;
-      for (const name of readdirSync(directory).filter((each) =>
-        isNameOf(this.#specification, each),
-      ))
-        rmSync(path.join(directory, name));
+      for (const name of this.#filesIn(directory)) rmSync(path.join(directory, name));
       rmdirSync(directory);
     } catch (error) {
       this.#options.logger.warn(`Remove ${directory} yourself: ${systemReason(error)}.`);
     }
+  }
+
+  /** Names of the files of all sessions, of ended ones too. */
+  #filesIn(directory: string): string[] {
+    const { id } = this.#specification;
+    return readdirSync(directory).filter((name) => name.startsWith(`${id}-session-`));
   }
 
   #keptKey(): Key {
@@ -297,46 +346,81 @@ export class Checkpoint {
   async #readOrUndo(directory: string, given: Key | undefined): Promise<void> {
     const record = this.#record;
     if (record?.directory !== directory) throw new Error('it was restored meanwhile');
-    if (record.stage === 'writing') return this.#undo(record); // that has failed before
+    if (record.stage === 'writing') {
+      await this.#undo(record); // that has failed before
+      return;
+    }
     if (this.#removeIfBack(record)) return;
     const key = given ?? this.#keptKey();
     requireDriver(record.driver);
-    const criu = await Criu.find(this.#options.host.launcher);
+    const criu = await this.#findCriu();
     await this.#readAll(record, { criu, key });
   }
 
+  /** One after the other: the files of CRIU take memory of the node. */
   async #readAll(record: CheckpointRecord, way: { criu: Criu; key: Key }): Promise<void> {
     const returned: Returned[] = [];
-    const stagings: string[] = [];
     try {
       for (const live of this.#inFiles) {
-        const staging = makeStaging(nameOf(live));
-        stagings.push(staging);
-        const arenas: MemoryFile[] = [];
+        const arenas: ReturnedArena[] = [];
         returned.push({ live, arenas });
-        await this.#unpack(live, { directory: record.directory, key: way.key, staging, arenas });
-      }
-      for (const [index, { live }] of returned.entries()) {
-        const process = this.#processOf(live);
-        await process.freePid();
-        await way.criu.restore(stagings[index] as string);
-        process.noteRestored();
+        await this.#readOne(live, { ...way, directory: record.directory, arenas });
       }
     } catch (error) {
       for (const { live } of returned) this.#processOf(live).endStray();
-      for (const { arenas } of returned) for (const arena of arenas) arena.close();
+      for (const { arenas } of returned) for (const { file } of arenas) file.close();
       throw error;
-    } finally {
-      for (const staging of stagings) rmSync(staging, { recursive: true, force: true });
     }
     const reasons: string[] = [];
     for (const { live, arenas } of returned) {
       const reason = await this.#processOf(live).takeBack(arenas);
-      for (const arena of arenas) arena.close();
+      for (const { file } of arenas) file.close();
       if (reason !== undefined) reasons.push(reason);
     }
     if (!this.#removeIfBack(record))
       throw new Error(reasons[0] ?? 'a program is still in its file');
+  }
+
+  async #readOne(
+    live: LiveSession,
+    from: { criu: Criu; key: Key; directory: string; arenas: ReturnedArena[] },
+  ): Promise<void> {
+    const name = nameOf(live);
+    const file = path.join(from.directory, name);
+    const reader = await reading(file, SealedReader.open(file, from.key, name));
+    try {
+      const bytes = await reading(file, readBegin(reader));
+      // The process that is made has as many, too.
+      const staging = await Staging.make(bytes + LOG, this.#options.host, bytes);
+      try {
+        await reading(file, unpack(reader, staging.directory, this.#memoryFor(from)));
+        await this.#make(live, staging.directory, from.criu).catch((error) => {
+          if (!live.over) throw error; // else its program has ended meanwhile
+        });
+      } finally {
+        staging.close();
+      }
+    } finally {
+      await reader.close();
+    }
+  }
+
+  async #make(live: LiveSession, directory: string, criu: Criu): Promise<void> {
+    const process = this.#processOf(live);
+    await process.freeIds(threadsIn(directory));
+    await criu.restore({ name: nameOf(live), directory, purpose: this.#roomOf(live) });
+    process.noteRestored();
+    await examineProcess(process.expected(this.#specification.uid));
+  }
+
+  /** For the process that is made. */
+  #roomOf({ session: { record } }: LiveSession) {
+    const { directory, host } = this.#options;
+    return {
+      tenant: tenantOf({ directory, record }),
+      makes: workerProgram(this.#options),
+      cache: host.ownCaches ? directory.cache : undefined,
+    };
   }
 
   /** True if no session is in a file any more. The workers count before the files go. */
@@ -353,34 +437,57 @@ export class Checkpoint {
     return this.#options.sessions().filter(isParked);
   }
 
-  async #unpack(
-    live: LiveSession,
-    to: { directory: string; key: Key; staging: string; arenas: MemoryFile[] },
-  ): Promise<void> {
+  #memoryFor({ directory, arenas }: { directory: string; arenas: ReturnedArena[] }) {
+    const { host, suspension } = this.#options;
     const { id } = this.#specification;
-    const name = nameOf(live);
-    const file = path.join(to.directory, name);
-    const reader = await SealedReader.open(file, to.key, name).catch((error) => {
-      throw new Error(`${file} cannot be read: ${systemReason(error)}`);
-    });
-    try {
-      await unpack(reader, to.staging, async (bytes) => {
-        const wanted = { id, sizes: [bytes], again: 0, most: Number.POSITIVE_INFINITY };
-        const [arena] = await this.#options.host.arenas.make(wanted);
-        to.arenas.push(arena as MemoryFile);
-        return (arena as MemoryFile).fd;
-      });
-    } catch (error) {
-      if (error instanceof ProxyError) throw error;
-      throw new Error(`${file} cannot be read: ${systemReason(error)}`);
-    } finally {
-      await reader.close();
-    }
+    const most = suspension.mostOf(this.#filesIn(directory).length);
+    return {
+      makeArena: async (bytes: number, inode: string) => {
+        const wanted = { id, sizes: [bytes], again: 0, most };
+        for (const file of await host.arenas.make(wanted)) arenas.push({ file, inode });
+        return (arenas.at(-1) as ReturnedArena).file.fd;
+      },
+      populate: async (fd: number, bytes: number) => {
+        ftruncateSync(fd, bytes);
+        const { launcher, installation } = host;
+        await populate(fd, bytes, { launcher, executable: installation.arena }).done;
+      },
+    };
   }
 }
 
-function isNameOf({ id }: AllocationSpecification, file: string): boolean {
-  return file.startsWith(`${id}-session-`);
+function reading<T>(file: string, result: Promise<T>): Promise<T> {
+  return result.catch((error) => {
+    if (error instanceof ProxyError) throw error;
+    throw new Error(`${file} cannot be read: ${systemReason(error)}`);
+  });
+}
+
+/** Writes a worker to files. */
+async function dump(
+  criu: Criu,
+  { pid, uid }: Expected,
+  { name, staging }: { name: string; staging: Staging },
+): Promise<void> {
+  const { directory, bytes } = staging;
+  const dumped = criu.dump(pid, { name, directory, purpose: { writes: pid, uid } });
+  await dumped.catch((error) => {
+    if (!staging.isFull) throw error;
+    const most = formatMemorySize(bytes);
+    throw new Error(`its worker ${pid} has more memory than the ${most} that the kernel reported`);
+  });
+}
+
+/** Pods of the node need room on its disk, too. @throws Error if there is not enough */
+function requireRoom(directory: string, bytes: number): void {
+  const { bsize, blocks, bavail } = statfsSync(directory);
+  const reserve = Math.floor(blocks * RESERVE);
+  const left = Math.max(0, bavail - reserve) * bsize;
+  if (bytes <= left) return;
+  const [needed, had, kept] = [bytes, left, reserve * bsize].map(formatMemorySize);
+  throw new Error(
+    `${directory} has room for ${had}, without ${kept} that stay free, not ${needed}`,
+  );
 }
 
 function nameOf({ session }: LiveSession): string {

@@ -4,7 +4,7 @@ import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory'
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { Addon } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';
-import { pack, unpack } from './images.js';
+import { pack, readBegin, unpack } from './images.js';
 import { KEY_BYTES, SealedReader, SealedWriter } from './sealed-file.js';
 
 const key = Buffer.alloc(KEY_BYTES, 1);
@@ -19,17 +19,22 @@ afterEach(() => removePrivateDirectory(directory));
 async function comesBack(name: string): Promise<string> {
   const [from, to] = ['from', 'to'].map((each) => path.join(directory, each)) as [string, string];
   for (const each of [from, to]) mkdirSync(each);
-  for (const each of ['log', name]) writeFileSync(path.join(from, each), 'content');
+  for (const each of ['one.log', name]) writeFileSync(path.join(from, each), 'content');
   const file = path.join(directory, 'file');
   const writer = await SealedWriter.create(file, key, 'one');
   try {
-    await pack(from, [], { writer, addon: new Addon(locateInstallation().addon) });
+    const addon = new Addon(locateInstallation().addon);
+    await pack(from, [], { writer, addon, admit: (bytes) => expect(bytes).toBe(4096) });
     await writer.finish();
   } finally {
     await writer.close();
   }
   const reader = await SealedReader.open(file, key, 'one');
-  await unpack(reader, to, () => Promise.reject(new Error('it has no arena')));
+  expect(await readBegin(reader)).toBe(4096);
+  await unpack(reader, to, {
+    makeArena: () => Promise.reject(new Error('it has no arena')),
+    populate: () => Promise.reject(new Error('it has no large file')),
+  });
   await reader.close();
   return readFileSync(path.join(to, name), 'utf8');
 }

@@ -1,6 +1,11 @@
 import { spawn } from 'node:child_process';
 import { closeSync, rmSync } from 'node:fs';
-import { identifyProcess, type ProcessIdentity } from '@nvidia-virtual/service/process-table';
+import {
+  findProcesses,
+  identifyProcess,
+  type ProcessIdentity,
+  userOf,
+} from '@nvidia-virtual/service/process-table';
 import type { Addon } from '../host/addon.js';
 import type { Installation } from '../host/installation.js';
 import type { Launcher } from '../host/launcher.js';
@@ -33,7 +38,11 @@ export async function startKeeper(
   rmSync(socket, { force: true });
   const commands = addon.commandSocket(socket);
   try {
-    const [file, args] = launcher.command(installation.keeper, [String(worker)], 'node service');
+    const [file, args] = launcher.command(
+      installation.keeper,
+      words(worker, socket),
+      'node service',
+    );
     const stdio = ['ignore', 'ignore', 'ignore', commands] as const;
     const child = spawn(file, args, { stdio: [...stdio], detached: true });
     child.on('error', () => {}).unref();
@@ -42,6 +51,16 @@ export async function startKeeper(
   } finally {
     closeSync(commands);
   }
+}
+
+/** Finds keepers whose gpu-proxy was killed before it had saved their pid. */
+export function findKeepers(worker: number, socket: string): ProcessIdentity[] {
+  return findProcesses(...words(worker, socket)).filter(({ pid }) => userOf(pid) === 0);
+}
+
+/** Another session may have had a worker of this pid. */
+function words(worker: number, socket: string): [string, string] {
+  return [String(worker), socket];
 }
 
 export async function tellKeeper(

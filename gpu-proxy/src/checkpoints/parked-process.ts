@@ -1,7 +1,13 @@
-import { existsSync, readlinkSync } from 'node:fs';
+import { readlinkSync, realpathSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ParkedRecord } from '@nvidia-virtual/ledger';
-import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
+import {
+  identifyProcess,
+  isAlive,
+  type ProcessIdentity,
+  processOf,
+} from '@nvidia-virtual/service/process-table';
 import type { AllocationHost } from '../allocations/allocation-host.js';
 import type { MemoryFile } from '../arenas/memory-file.js';
 import type { LiveSession } from '../sessions/live-session.js';
@@ -11,15 +17,23 @@ import {
   type WorkerAnswer,
   type WorkerCommand,
 } from '../workers/worker-commands.js';
-import { startKeeper, tellKeeper } from './keeper.js';
+import type { Expected } from './examination.js';
+import { findKeepers, startKeeper, tellKeeper } from './keeper.js';
 
-type Host = Pick<AllocationHost, 'addon' | 'installation' | 'launcher'>;
+type Host = Pick<AllocationHost, 'addon' | 'backend' | 'installation' | 'launcher'>;
 type Identity = ParkedRecord['worker'];
+
+/** A file for the content of an arena. */
+export interface ReturnedArena {
+  readonly file: MemoryFile;
+  /** Inode number of the file that had it. */
+  readonly inode: string;
+}
 
 /** How long the driver may take to take a process from its GPU, or to bring it back. */
 const DRIVER_MS = 60_000;
-const PID_MS = 10_000;
-const PID_LOOK_MS = 20;
+const IDS_MS = 10_000;
+const IDS_LOOK_MS = 20;
 
 /**
  * The process of a session on its way to a file and back. The record of the session names the
@@ -45,10 +59,26 @@ export class ParkedProcess {
     await must(this.#tellWorker('detach'));
   }
 
+  /** What it may have. @param uid of its allocation */
+  expected(uid: number | undefined): Expected {
+    const { backend, installation, launcher } = this.#host;
+    const { worker, versions = path.dirname(worker) } = installation;
+    const { worker: running, parked } = this.#live.session.record;
+    const { pid } = parked?.worker ?? running;
+    const hasRoom = launcher.allocations !== undefined;
+    const code = [versions, path.dirname(backend.driver)];
+    return {
+      ...{ pid, uid, hasRoom },
+      code: hasRoom ? code : code.map((each) => realpathSync(each)),
+    };
+  }
+
   /** Lets the worker go on as before. @returns why it cannot; undefined: it does */
   async unpark(): Promise<string | undefined> {
     const { parked } = this.#live.session.record;
     if (!parked) return undefined;
+    const { keeperSocket } = this.#live;
+    if (!parked.keeper) for (const each of findKeepers(parked.worker.pid, keeperSocket)) kill(each);
     const given =
       parked.keeper && isLive(parked.keeper)
         ? await this.#tellKeeper(`give ${parked.worker.pid}`)
@@ -72,6 +102,7 @@ export class ParkedProcess {
     if (!parked?.keeper) return;
     if (!isLive(parked.keeper)) {
       if (worker.pid === parked.restored?.pid) this.#save(undefined);
+      else this.endStray(); // its client has ended meanwhile
       return;
     }
     if (worker.pid !== parked.keeper.pid) this.#live.exchangeWorker(parked.keeper);
@@ -91,20 +122,20 @@ export class ParkedProcess {
   }
 
   /**
-   * CRIU makes it with its former pid. A process that has ended has its pid until its parent knows.
-   * @throws Error if another process has the pid
+   * CRIU makes it with its former pid and thread ids. A process that has ended has its pid until
+   * its parent knows.
+   * @throws Error if another process has one of them
    */
-  async freePid(): Promise<void> {
+  async freeIds(threads: readonly number[]): Promise<void> {
     this.endStray();
-    const { pid } = this.#parked.worker;
-    const deadline = Date.now() + PID_MS;
-    while (existsSync(`/proc/${pid}`)) {
-      if (Date.now() > deadline) {
-        const { program } = identifyProcess(pid);
-        throw new Error(`process ${pid} (${program}) has the pid of a worker. End it`);
+    const deadline = Date.now() + IDS_MS;
+    for (const id of [this.#parked.worker.pid, ...threads])
+      for (let owner = processOf(id); owner; owner = processOf(id)) {
+        const { pid, program } = owner;
+        if (Date.now() > deadline)
+          throw new Error(`process ${pid} (${program}) has the id ${id} of a worker. End it`);
+        await sleep(IDS_LOOK_MS);
       }
-      await sleep(PID_LOOK_MS);
-    }
   }
 
   /** It was made from the file, with its former pid. */
@@ -115,7 +146,7 @@ export class ParkedProcess {
   }
 
   /** Gives it its files. @returns why it does not go on; undefined: it does */
-  async takeBack(arenas: readonly MemoryFile[]): Promise<string | undefined> {
+  async takeBack(arenas: readonly ReturnedArena[]): Promise<string | undefined> {
     const answer = await this.#giveAll(arenas);
     if (answer.kind === 'done') {
       this.#save(undefined);
@@ -125,14 +156,14 @@ export class ParkedProcess {
     return reasonOf(answer);
   }
 
-  async #giveAll(arenas: readonly MemoryFile[]): Promise<WorkerAnswer> {
+  async #giveAll(arenas: readonly ReturnedArena[]): Promise<WorkerAnswer> {
     const { restored } = this.#parked;
     if (!restored) return { kind: 'ended' };
-    for (const arena of arenas) {
-      const answer = await this.#tellKeeper('arena', arena.fd);
+    for (const { file, inode } of arenas) {
+      const answer = await this.#tellKeeper(`arena ${inode}`, file.fd);
       if (answer.kind !== 'done') return answer;
     }
-    this.#live.arena.noteFromFile(arenas.map(({ handle }) => handle));
+    this.#live.arena.noteFromFile(arenas.map(({ file }) => file.handle));
     this.#live.exchangeWorker(restored);
     return this.#tellKeeper(`give ${restored.pid}`);
   }
@@ -169,11 +200,11 @@ function hasNoConnection(pid: number): boolean {
   }
 }
 
-function isLive(identity: Identity): boolean {
+function isLive(identity: ProcessIdentity | Identity): boolean {
   return isAlive({ ...identity, program: '' });
 }
 
-function kill(identity: Identity): void {
+function kill(identity: ProcessIdentity | Identity): void {
   if (isLive(identity)) process.kill(identity.pid, 'SIGKILL');
 }
 

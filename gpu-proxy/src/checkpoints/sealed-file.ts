@@ -36,9 +36,10 @@ function nonce(index: number, last: boolean): Buffer {
 export class SealedWriter {
   readonly #file: FileHandle;
   readonly #key: Buffer;
+  /** The next chunk. One buffer for all: a new one costs as much as its encryption. */
+  readonly #plain = Buffer.allocUnsafeSlow(CHUNK);
+  #filled = 0;
   #index = 0;
-  #pending: Buffer[] = [];
-  #pendingBytes = 0;
 
   private constructor(file: FileHandle, key: Buffer) {
     this.#file = file;
@@ -55,21 +56,19 @@ export class SealedWriter {
     });
   }
 
+  /** `bytes` may be used again afterwards. */
   async write(bytes: Buffer): Promise<void> {
-    this.#pending.push(bytes);
-    this.#pendingBytes += bytes.length;
-    if (this.#pendingBytes <= CHUNK) return;
-    const all = Buffer.concat(this.#pending);
-    let at = 0;
-    for (; all.length - at > CHUNK; at += CHUNK)
-      await this.#seal(all.subarray(at, at + CHUNK), false);
-    this.#pending = [all.subarray(at)];
-    this.#pendingBytes = all.length - at;
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#filled === CHUNK) await this.#seal(false);
+      const copied = bytes.copy(this.#plain, this.#filled, at);
+      this.#filled += copied;
+      at += copied;
+    }
   }
 
   /** Writes the last chunk, and waits until all is on the disk. */
   async finish(): Promise<void> {
-    await this.#seal(Buffer.concat(this.#pending), true);
+    await this.#seal(true);
     await this.#file.sync();
   }
 
@@ -77,12 +76,15 @@ export class SealedWriter {
     return this.#file.close();
   }
 
-  async #seal(plain: Buffer, last: boolean): Promise<void> {
+  async #seal(last: boolean): Promise<void> {
     const cipher = createCipheriv(CIPHER, this.#key, nonce(this.#index++, last));
     const length = Buffer.alloc(LENGTH_BYTES);
-    length.writeUInt32BE(plain.length);
-    const sealed = [length, cipher.update(plain), cipher.final(), cipher.getAuthTag()];
-    await this.#file.writeFile(Buffer.concat(sealed));
+    length.writeUInt32BE(this.#filled);
+    await this.#file.writeFile(length);
+    await this.#file.writeFile(cipher.update(this.#plain.subarray(0, this.#filled)));
+    cipher.final(); // has no bytes in this mode
+    await this.#file.writeFile(cipher.getAuthTag());
+    this.#filled = 0;
   }
 }
 
@@ -91,6 +93,7 @@ export class SealedReader {
   readonly #file: FileHandle;
   readonly #key: Buffer;
   readonly #size: number;
+  readonly #sealed = Buffer.allocUnsafeSlow(CHUNK);
   #at = SALT_BYTES;
   #index = 0;
   #plain: Buffer = Buffer.alloc(0);
@@ -112,12 +115,18 @@ export class SealedReader {
 
   /** @throws Error if the key is wrong, or the file is damaged or too short */
   async read(bytes: number): Promise<Buffer> {
-    const parts = [this.#plain];
-    let have = this.#plain.length;
-    for (; have < bytes; have += (parts.at(-1) as Buffer).length) parts.push(await this.#open());
-    const all = parts.length === 1 ? this.#plain : Buffer.concat(parts);
-    this.#plain = all.subarray(bytes);
-    return all.subarray(0, bytes);
+    const parts: Buffer[] = [];
+    for (let left = bytes; left > 0; left -= (parts.at(-1) as Buffer).length)
+      parts.push(await this.readSome(left));
+    return Buffer.concat(parts);
+  }
+
+  /** Between one byte and `most`. @throws as read() */
+  async readSome(most: number): Promise<Buffer> {
+    while (this.#plain.length === 0) this.#plain = await this.#open();
+    const some = this.#plain.subarray(0, most);
+    this.#plain = this.#plain.subarray(some.length);
+    return some;
   }
 
   /** Requires that everything was read. @throws Error if there is more */
@@ -132,24 +141,25 @@ export class SealedReader {
   async #open(): Promise<Buffer> {
     const length = (await this.#take(LENGTH_BYTES)).readUInt32BE();
     if (length > CHUNK) throw damaged();
-    const sealed = await this.#take(length);
+    const sealed = await this.#take(length, this.#sealed);
     const tag = await this.#take(TAG_BYTES);
     const last = this.#at === this.#size;
     const decipher = createDecipheriv(CIPHER, this.#key, nonce(this.#index++, last));
     decipher.setAuthTag(tag);
+    const plain = decipher.update(sealed);
     try {
-      return Buffer.concat([decipher.update(sealed), decipher.final()]);
+      decipher.final(); // has no bytes in this mode
     } catch {
       throw damaged();
     }
+    return plain;
   }
 
-  async #take(bytes: number): Promise<Buffer> {
-    const buffer = Buffer.alloc(bytes);
-    const { bytesRead } = await this.#file.read(buffer, 0, bytes, this.#at);
+  async #take(bytes: number, into = Buffer.alloc(bytes)): Promise<Buffer> {
+    const { bytesRead } = await this.#file.read(into, 0, bytes, this.#at);
     if (bytesRead !== bytes) throw damaged();
     this.#at += bytes;
-    return buffer;
+    return into.subarray(0, bytes);
   }
 }
 

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, fstatSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  fstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
@@ -9,6 +19,7 @@ import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-
 import { Addon, descriptorOf } from './addon.js';
 import { locateInstallation } from './installation.js';
 
+const MiB = 2 ** 20;
 const addon = new Addon(locateInstallation().addon);
 
 async function withUnixSocket(
@@ -177,3 +188,18 @@ test('sendDescriptors() refuses non-sockets, too many files and full sockets', (
 test('descriptorOf() returns the descriptor of the file that Node has open', async () => {
   await withUnixSocket((socket) => expect(fstatSync(descriptorOf(socket)).isSocket()).toBe(true));
 });
+
+(process.getuid?.() === 0 ? test : test.skip)(
+  'memoryDirectory() is a directory that has a limit and no path',
+  () => {
+    const fd = addon.memoryDirectory(MiB);
+    const directory = `/proc/self/fd/${fd}`;
+    const file = path.join(directory, 'file');
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    writeFileSync(file, Buffer.alloc(MiB));
+    expect(() => appendFileSync(file, 'more')).toThrow('ENOSPC');
+    expect(readlinkSync(directory)).toBe('/');
+    closeSync(fd);
+    expect(() => statSync(file)).toThrow('ENOENT');
+  },
+);

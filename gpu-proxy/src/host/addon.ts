@@ -27,6 +27,7 @@ interface NativeAddon {
   memoryFile(bytes: number): number;
   memoryFileHandle(fd: number): string;
   findMemoryFile(handle: string): number | undefined;
+  memoryDirectory(bytes: number): number;
   pipe(): [number, number];
   lockFile(fd: number): boolean;
 }
@@ -137,6 +138,14 @@ export class Addon {
    */
   findMemoryFile(handle: string): number | undefined {
     return this.#native.findMemoryFile(handle);
+  }
+
+  /**
+   * A directory in memory for files of so many bytes. It has no path, and ends with the last
+   * process that has a descriptor of it. The caller closes it. @throws EPERM without CAP_SYS_ADMIN
+   */
+  memoryDirectory(bytes: number): number {
+    return this.#native.memoryDirectory(bytes);
   }
 
   /** The read end and the write end of a pipe. The caller closes both. */

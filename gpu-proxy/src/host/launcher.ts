@@ -15,9 +15,9 @@ export interface Tenant {
 }
 
 /**
- * A process that serves all tenants: the arbiter or the MPS daemon. Its memory use is small, and
- * its end affects every program of its GPU, so it has the OOM score of gpu-proxy. A worker has the
- * OOM score of its client.
+ * A process that serves tenants: the arbiter, the MPS daemon or a keeper. Its memory use is small,
+ * and its end affects programs, so it has the OOM score of gpu-proxy. A worker has the OOM score of
+ * its client. It opens only the devices of a worker's room.
  */
 type NodeService = 'node service';
 
@@ -29,13 +29,35 @@ export interface ForProgram {
   readonly mpsPipes?: string | undefined;
 }
 
+/** CRIU, which writes a worker to files: in the room of that worker. */
+export interface ForWriting extends ForCriu {
+  /** Its pid. */
+  readonly writes: number;
+  /** Its user. Undefined: the user of gpu-proxy. */
+  readonly uid: number | undefined;
+}
+
+/** CRIU, which makes a worker from files: in a room like that of the worker. */
+export interface ForMaking extends ForProgram, ForCriu {
+  /** The program of the worker. */
+  readonly makes: string;
+  /** What the worker sees in the place of all allocations: its cache. Undefined: nothing. */
+  readonly cache: string | undefined;
+}
+
+/** CRIU, which examines the kernel. */
+export interface ForCriu {
+  /** Directory on the node in which it keeps what it finds. */
+  readonly knows: string;
+}
+
 /** A short-lived process that prints an answer. */
 export type Query = 'query';
 
 /** A short-lived process whose memory stays in use, charged to the node and to no pod. */
 export type NodeMemory = 'node memory';
 
-type Purpose = ForProgram | NodeService | Query | NodeMemory;
+type Purpose = ForCriu | ForProgram | ForWriting | ForMaking | NodeService | Query | NodeMemory;
 
 /** Starts processes that outlive this one. */
 export interface Launcher {
@@ -50,6 +72,8 @@ export interface Launcher {
   seen(file: string): string;
   /** Moves a running process to the pod of the tenant. */
   move(pid: number, tenant: Tenant): void;
+  /** Whether workers that start or move from now on may open userfaultfd. */
+  allowUserfaultfd(allowed: boolean): void;
 }
 
 /** Starts plain child processes. */
@@ -58,6 +82,7 @@ export const DIRECT: Launcher = {
   command: (file, args) => [file, args],
   seen: (file) => file,
   move: () => {},
+  allowUserfaultfd: () => {},
 };
 
 /** Files that the workers of a node share. */
@@ -95,6 +120,8 @@ interface HostLauncherOptions {
 
 /** MPS and its clients share memory here. */
 const SHARED_MEMORY = '/dev/shm';
+/** Root opens it for a program: native/worker/session/session_start.cpp. */
+const USERFAULTFD = '/dev/userfaultfd';
 
 /**
  * Starts processes outside of this container: in the host's mount namespace, and workers in a
@@ -104,17 +131,25 @@ export class HostLauncher implements Launcher {
   readonly #executable: string;
   readonly #libraries: string | undefined;
   readonly #namespaces: HostNamespaces;
+  /** Arguments that locate the driver's devices. */
+  readonly #devices: readonly string[];
   /** Arguments that locate the driver. */
   readonly #driver: readonly string[];
   readonly #files: NodeFiles;
   readonly #logger: Logger;
+  /**
+   * Arguments for devices that only root may open. Pods have one filter for all their workers, and
+   * so have workers without a pod: each launcher sets it to the devices of that moment.
+   */
+  #openable: readonly string[] = [];
 
   constructor({ executable, namespaces, libraries, devices, files, logger }: HostLauncherOptions) {
     this.#executable = executable;
     this.#namespaces = namespaces;
     this.#files = files;
     this.#libraries = libraries;
-    this.#driver = [...given('--libraries', libraries), ...given('--devices', devices)];
+    this.#devices = given('--devices', devices);
+    this.#driver = [...given('--libraries', libraries), ...this.#devices];
     this.#logger = logger;
   }
 
@@ -133,7 +168,7 @@ export class HostLauncher implements Launcher {
   move(pid: number, tenant: Tenant): void {
     execFile(
       this.#executable,
-      [...this.#place(tenant), '--move', String(pid)],
+      [...this.#place(tenant), ...this.#devices, ...this.#openable, '--move', String(pid)],
       (error, _, said) => {
         if (error || said !== '')
           this.#logger.warn(
@@ -144,12 +179,34 @@ export class HostLauncher implements Launcher {
     );
   }
 
+  allowUserfaultfd(allowed: boolean): void {
+    this.#openable = allowed ? ['--open', USERFAULTFD] : [];
+  }
+
   #way(file: string, purpose: Purpose): string[] {
-    if (purpose === 'node service') return [...this.#place(undefined), '--oom-score', 'keep'];
+    if (purpose === 'node service') return [...this.#place(undefined), '--serve', 'tenants'];
     if (purpose === 'query') return this.#place(undefined);
     if (purpose === 'node memory') return [...this.#place(undefined), '--charge', 'node'];
+    if ('writes' in purpose) return this.#wayInto(purpose);
+    if ('makes' in purpose)
+      return [...this.#wayToRoom(purpose.makes, purpose), ...this.#making(purpose)];
+    if ('knows' in purpose) return [...this.#place(undefined), '--kernel-data', purpose.knows];
+    return this.#wayToRoom(file, purpose);
+  }
+
+  /** CRIU needs no right to ask for the limits of a process of its own real user. */
+  #wayInto({ writes, uid = 0, knows }: ForWriting): string[] {
+    const user = uid > 0 ? ['--real-user', String(uid)] : [];
+    const into = ['--enter', String(writes), '--kernel-data', knows];
+    return [...this.#place(undefined), ...this.#openable, ...into, ...user];
+  }
+
+  #making({ cache, knows }: ForMaking): string[] {
+    return ['--hide', this.allocations, ...given('--show', cache), '--kernel-data', knows];
+  }
+
+  #wayToRoom(file: string, { tenant, mpsPipes }: ForProgram): string[] {
     const { allocations, shared, driver } = this.#files;
-    const { tenant, mpsPipes } = purpose;
     const readable = [file, driver, ...(this.#libraries === undefined ? [] : [this.#libraries])];
     const writable = [
       allocations,
@@ -158,6 +215,7 @@ export class HostLauncher implements Launcher {
     ];
     return [
       ...this.#place(tenant),
+      ...this.#openable,
       ...readable.flatMap((each) => ['--read', each]),
       ...writable.flatMap((each) => ['--write', each]),
     ];

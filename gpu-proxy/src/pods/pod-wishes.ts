@@ -35,13 +35,17 @@ const RETRY_MS = 5000;
 const LONGEST_RETRY_MS = 60_000;
 
 /**
- * Carries out what pods want for their allocations. What is refused is tried again as long as it is
- * wanted. Before the first complete list of pods, nothing changes.
+ * Carries out what pods want for their allocations, one attempt of each at a time: a tenant that
+ * changes its mind again and again would otherwise queue any number of them before what others ask
+ * for. What is refused is tried again as long as it is wanted. Before the first complete list of
+ * pods, nothing changes.
  */
 export class PodWishes<Wish extends string | boolean> {
   readonly #options: PodWishesOptions<Wish>;
   /** By id of the allocation. */
   readonly #attempts = new Map<string, Attempt<Wish>>();
+  /** Ids of the allocations whose attempt is being carried out. */
+  readonly #running = new Set<string>();
   #soon: NodeJS.Timeout | undefined;
 
   constructor(options: PodWishesOptions<Wish>) {
@@ -70,18 +74,18 @@ export class PodWishes<Wish extends string | boolean> {
     const { allocations } = node;
     const ids = new Set(allocations.map(({ id }) => id));
     for (const id of this.#attempts.keys()) if (!ids.has(id)) this.#forget(id);
-    for (const allocation of allocations) {
-      const pod = this.#podOf(allocation);
-      if (pod && !isOver(pod)) this.#follow(allocation, this.#options.wishes.of(allocation, pod));
-    }
+    for (const allocation of allocations) this.#follow(allocation);
   }
 
   #podOf({ specification: { owner } }: Allocation): V1Pod | undefined {
     return owner && this.#options.pods.find(owner.podUid);
   }
 
-  #follow(allocation: Allocation, wish: Wish | undefined): void {
+  #follow(allocation: Allocation): void {
     const { id } = allocation;
+    const pod = this.#podOf(allocation);
+    if (!pod || isOver(pod) || this.#running.has(id)) return;
+    const wish = this.#options.wishes.of(allocation, pod);
     if (this.#attempts.get(id)?.wish === wish) return;
     this.#forget(id);
     if (wish === undefined) return;
@@ -95,20 +99,30 @@ export class PodWishes<Wish extends string | boolean> {
   }
 
   async #try(allocation: Allocation, attempt: Attempt<Wish>): Promise<void> {
+    const { id } = allocation;
     const pod = this.#podOf(allocation);
-    if (!pod) return this.#forget(allocation.id);
+    if (!pod) return this.#forget(id);
     const { wishes, logger } = this.#options;
     let done = false;
+    let refusal: unknown;
+    this.#running.add(id);
     try {
       done = await wishes.carryOut(allocation, pod, attempt.wish);
     } catch (error) {
-      if (this.#attempts.get(allocation.id) !== attempt) return;
-      if (error instanceof ProxyError) wishes.refused(allocation, pod, attempt.wish, error);
-      else logger.error({ allocation: allocation.id }, (error as Error).message);
+      refusal = error;
     }
-    if (this.#attempts.get(allocation.id) !== attempt) return;
-    if (done) this.#forget(allocation.id);
-    else attempt.retry.schedule();
+    this.#running.delete(id);
+    if (this.#attempts.get(id) !== attempt) return; // the allocation has ended
+    if (done) {
+      this.#forget(id);
+      this.#lookSoon(); // its pod may want something else now
+      return;
+    }
+    this.#follow(allocation);
+    if (this.#attempts.get(id) !== attempt) return;
+    if (refusal instanceof ProxyError) wishes.refused(allocation, pod, attempt.wish, refusal);
+    else if (refusal) logger.error({ allocation: id }, (refusal as Error).message);
+    attempt.retry.schedule();
   }
 
   #forget(id: string): void {

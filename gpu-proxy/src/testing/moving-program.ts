@@ -5,7 +5,7 @@ import { RunningProgram } from './running-program.js';
 /**
  * Has memory with known content, a module with a counter, a stream, an event and a graph. For each
  * line of its input, it launches the kernel and the graph, and compares all. Answers `right UUID
- * ADDRESS` with the GPU that it sees.
+ * ADDRESS` with the GPU that it sees. The line `grow` gives it as much memory once more, before.
  */
 const MOVING = `
 PTX = b""".version 7.0
@@ -27,11 +27,19 @@ PTX = b""".version 7.0
 """
 start()
 size = int(sys.argv[1])
-content = os.urandom(size)
-kept, at = ctypes.c_uint64(), ctypes.c_uint64()
-must("cuMemAlloc_v2", ctypes.byref(kept), ctypes.c_size_t(size))
+kept = []
+def grow():
+    content, place = os.urandom(size), ctypes.c_uint64()
+    must("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(size))
+    must("cuMemcpyHtoD_v2", place, content, ctypes.c_size_t(size))
+    kept.append((place, content))
+def isKept(place, content):
+    found = ctypes.create_string_buffer(size)
+    must("cuMemcpyDtoH_v2", found, place, ctypes.c_size_t(size))
+    return found.raw == content
+grow()
+at = ctypes.c_uint64()
 must("cuMemAlloc_v2", ctypes.byref(at), ctypes.c_size_t(4))
-must("cuMemcpyHtoD_v2", kept, content, ctypes.c_size_t(size))
 module, add, stream = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
 graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
 must("cuModuleLoadData", ctypes.byref(module), PTX)
@@ -56,17 +64,24 @@ def gpu():
 total = 1000
 say("ready")
 for line in sys.stdin:
+    if line == "grow\\n": grow()
     must("cuEventSynchronize", event)
     launch()
     must("cuGraphLaunch", executable, stream)
     must("cuEventRecord", event, stream)
     must("cuStreamSynchronize", stream)
     total += 2
-    found, counted = ctypes.create_string_buffer(size), ctypes.c_uint32()
-    must("cuMemcpyDtoH_v2", found, kept, ctypes.c_size_t(size))
+    counted = ctypes.c_uint32()
     must("cuMemcpyDtoH_v2", ctypes.byref(counted), at, ctypes.c_size_t(4))
-    say("right" if found.raw == content and counted.value == total else "WRONG", gpu())
+    right = all(isKept(*each) for each in kept) and counted.value == total
+    say("right" if right else "WRONG", gpu())
 `;
+
+interface MovingOptions {
+  readonly environment?: NodeJS.ProcessEnv;
+  /** Words that start its command line. */
+  readonly before?: readonly string[];
+}
 
 /** A CUDA program that must not notice that it moves. */
 export class MovingProgram {
@@ -80,10 +95,10 @@ export class MovingProgram {
   static async start(
     socket: string,
     size: number,
-    environment: NodeJS.ProcessEnv = {},
+    { environment = {}, before = [] }: MovingOptions = {},
   ): Promise<MovingProgram> {
     const env = { ...clientEnvironment(locateInstallation(), socket), ...environment };
-    const program = new RunningProgram(MOVING, env, [String(size)]);
+    const program = new RunningProgram(MOVING, env, [String(size)], before);
     const said = await program.line();
     if (said !== 'ready') throw new Error(`the program says ${said}`);
     return new MovingProgram(program);
@@ -103,6 +118,12 @@ export class MovingProgram {
     const [word, ...gpu] = said.split(' ');
     if (word !== 'right') throw new Error(`the program says ${said}`);
     return gpu.join(' ');
+  }
+
+  /** Gives it as much memory once more, with other content. Then as check(). */
+  grow(): Promise<string> {
+    this.#program.tell('grow');
+    return this.right();
   }
 
   check(): Promise<string> {

@@ -1,13 +1,24 @@
+import path from 'node:path';
 import { pino } from 'pino';
 import { backendOf } from '../gpus/backend.js';
 import { takeInventory } from '../gpus/inventory.js';
 import { Addon } from '../host/addon.js';
+import type { HostNamespaces } from '../host/host-namespaces.js';
 import { locateInstallation } from '../host/installation.js';
+import { HostLauncher } from '../host/launcher.js';
 import { StateDirectory } from '../host/state-directory.js';
 import type { NodeOptions } from '../node.js';
 import { GpuNode } from '../node.js';
 
 export type LogLine = Record<string, unknown>;
+
+/** For a node whose workers have rooms, as in Kubernetes. */
+export function launcherWithRooms(state: string, namespaces: HostNamespaces): HostLauncher {
+  const { launcher: executable, simulatedDriver: driver } = locateInstallation();
+  const shared = ['arbiter', 'simulated-gpus'].map((name) => path.join(state, name));
+  const files = { allocations: path.join(state, 'allocations'), shared, driver };
+  return new HostLauncher({ executable, namespaces, files, logger: pino({ enabled: false }) });
+}
 
 /** A node on the simulated driver in this process, with its log. */
 export async function startNode(

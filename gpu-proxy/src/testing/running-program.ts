@@ -7,9 +7,15 @@ export class RunningProgram {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(body: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) {
-    const [program, ...words] = cudaProgram(body);
-    this.#process = spawn(program as string, [...words, ...args], { env });
+  /** @param before words that start its command line */
+  constructor(
+    body: string,
+    env: NodeJS.ProcessEnv,
+    args: readonly string[] = [],
+    before: readonly string[] = [],
+  ) {
+    const [program, ...words] = [...before, ...cudaProgram(body), ...args];
+    this.#process = spawn(program as string, words, { env });
     this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
   }
 

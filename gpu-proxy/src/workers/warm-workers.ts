@@ -79,6 +79,12 @@ export class WarmWorkers {
     return worker;
   }
 
+  /** Replaces all workers, whose rooms are of other settings. */
+  renew(): void {
+    for (const worker of this.#waiting) this.#dismiss(worker);
+    this.#fill();
+  }
+
   /** Dismisses all workers. */
   end(): void {
     this.#wanted = 0;

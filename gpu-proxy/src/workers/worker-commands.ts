@@ -19,7 +19,7 @@ export type WorkerCommand =
   | 'drop';
 
 /** The commands of native/keeper. */
-export type KeeperCommand = 'hold' | 'drop' | 'arena' | `give ${number}`;
+export type KeeperCommand = 'hold' | 'drop' | `arena ${string}` | `give ${number}`;
 
 export type WorkerAnswer =
   /**
@@ -35,7 +35,7 @@ export type WorkerAnswer =
   | { readonly kind: 'refused'; readonly reason: string }
   /** Whether it has executed the command is unknown. */
   | { readonly kind: 'silent'; readonly reason: string }
-  /** The worker has ended. */
+  /** The worker has ended: it has closed its socket, or the pipe. */
   | { readonly kind: 'ended' };
 
 interface Sending {
@@ -62,6 +62,8 @@ export async function sendWorkerCommand(
     addon.sendCommand(socket, Buffer.from(command), files);
   } catch (error) {
     closeSync(answer);
+    // Nobody has the socket open. That is soon after its end, which may not be noticed yet.
+    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return { kind: 'ended' };
     return { kind: 'silent', reason: `its worker takes no commands: ${systemReason(error)}` };
   } finally {
     closeSync(theirs);

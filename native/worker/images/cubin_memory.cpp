@@ -84,6 +84,7 @@ class Reader {
   }
 
   void readSections() {
+    sections_.reserve(header_.e_shnum);
     for (unsigned i = 0; i < header_.e_shnum; ++i)
       sections_.push_back(load<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr)));
     const Elf64_Shdr& names = sections_[header_.e_shstrndx];

@@ -1,9 +1,11 @@
 #include "native/worker/isolation/seccomp.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 namespace worker {
@@ -29,6 +32,7 @@ enum Newer : long {
   kFsmount,
   kFspick
 };
+constexpr long kPidfdSendSignal = 424;
 constexpr long kClone3 = 435;
 constexpr long kPidfdGetfd = 438;
 constexpr long kMountSetattr = 442;
@@ -38,6 +42,8 @@ constexpr long kDenied[] = {
     // executing programs, access to other processes
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, kPidfdGetfd,
     SYS_kcmp,
+    // other processes: they could meddle with what examines or writes this one
+    SYS_fork, SYS_vfork, SYS_tkill, kPidfdSendSignal,
     // namespaces, file systems, and files by handle
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_unshare, kOpenTree,
     kMoveMount, kFsopen, kFsconfig, kFsmount, kFspick, kMountSetattr, SYS_open_by_handle_at,
@@ -71,12 +77,32 @@ class Filter {
     onArgument(call, [&] { skipUnless(BPF_JSET, flags, [this] { answer(EPERM); }); });
   }
 
+  /// Denies the call unless the lower 32 bits of its first argument contain one of these flags.
+  void requireFlags(long call, std::uint32_t flags) {
+    onArgument(call, [&] {
+      add(BPF_JMP | BPF_K | BPF_JSET, flags);
+      code_.back().jt = 1;
+      answer(EPERM);
+    });
+  }
+
   /// Denies the call unless the lower 32 bits of its first argument equal `value`.
   void denyAllBut(long call, std::uint32_t value) {
     onArgument(call, [&] {
       skipUnless(BPF_JEQ, value, [this] { add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); });
       answer(EPERM);
     });
+  }
+
+  /// Denies the call if the lower 32 bits of its second argument equal one of these values.
+  void denyCommands(long call, std::initializer_list<std::uint32_t> values) {
+    onArgument(
+        call,
+        [&] {
+          for (const std::uint32_t value : values)
+            skipUnless(BPF_JEQ, value, [this] { answer(EPERM); });
+        },
+        1);
   }
 
   bool install() {
@@ -103,9 +129,9 @@ class Filter {
   }
 
   template <class Body>
-  void onArgument(long call, Body body) {
+  void onArgument(long call, Body body, std::size_t argument = 0) {
     skipUnless(BPF_JEQ, static_cast<std::uint32_t>(call), [&] {
-      load(offsetof(seccomp_data, args));
+      load(static_cast<std::uint32_t>(offsetof(seccomp_data, args) + argument * sizeof(__u64)));
       body();
       load(offsetof(seccomp_data, nr));
     });
@@ -123,8 +149,16 @@ bool denySystemCalls() {
   Filter filter;
   for (const long call : kDenied) filter.deny(call);
   filter.deny(kClone3, ENOSYS);
+  filter.requireFlags(SYS_clone, CLONE_THREAD);
   filter.denyFlags(SYS_clone, kNamespaces);
   filter.denyAllBut(SYS_socket, AF_UNIX);
+  filter.denyAllBut(SYS_socketpair, AF_UNIX);
+  // CRIU, which writes this process, has the same user.
+  for (const long call : {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo})
+    filter.denyAllBut(call, static_cast<std::uint32_t>(getpid()));
+  // A file sends its owner a signal of choice.
+  filter.denyCommands(SYS_fcntl, {F_SETOWN, F_SETOWN_EX, F_SETSIG});
+  filter.denyCommands(SYS_ioctl, {FIOSETOWN, SIOCSPGRP});
   return filter.install();
 }
 

@@ -14,8 +14,8 @@ namespace worker {
 
 class Session;
 
-/// For one thread at a time. No call of the client may begin during await(), and no stream capture
-/// may be under way.
+/// For one thread at a time. During await(), no call of the client may begin but those that bring
+/// managed memory back, and no stream capture may be under way.
 class IdleContexts {
  public:
   explicit IdleContexts(Session& session) : session_(session) {}

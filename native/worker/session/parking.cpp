@@ -35,6 +35,8 @@ using keeper::kOutside;
 constexpr std::uint64_t kPatience = 2'000'000'000;
 constexpr useconds_t kPollMicroseconds = 200;
 constexpr std::size_t kMostThreads = 8192;
+/// A thread blocks all signals while it starts another one. So it has to look the same so often.
+constexpr int kLooks = 10;
 
 int stopSignal() { return SIGRTMIN + 11; }
 
@@ -156,7 +158,7 @@ bool Parking::stop() {
 
 /// A thread that is not stopped yet may start others.
 bool Parking::stopAll(std::uint64_t deadline) {
-  for (; wire::monotonicNanoseconds() < deadline; usleep(kPollMicroseconds)) {
+  for (int looks = 0; wire::monotonicNanoseconds() < deadline; usleep(kPollMicroseconds)) {
     bool all = true;
     const bool listed = eachThread([&](pid_t thread) {
       if (stands(thread) || blocksSignal(thread)) return;
@@ -164,7 +166,8 @@ bool Parking::stopAll(std::uint64_t deadline) {
       syscall(SYS_tgkill, getpid(), thread, stopSignal());
     });
     if (!listed) return false;
-    if (all) return true;
+    looks = all ? looks + 1 : 0;
+    if (looks == kLooks) return true;
   }
   return false;
 }
@@ -212,6 +215,7 @@ void Parking::detach() {
   for (std::size_t i = 0; i < shared_.descriptors(); ++i)
     dup3(nothing, shared_.descriptor(i), O_CLOEXEC);
   close(nothing);
+  [[maybe_unused]] const int moved = chdir("/");
   back_ = 0;
   detached_ = true;
 }

@@ -32,37 +32,41 @@ Readers::Reader::~Reader() {
 
 /// The store of `executes_` must precede the load of `stopped_`, as in enter(): stop() has executed
 /// its barrier before or after both.
-void Readers::Reader::awaitContinuation() {
+void Readers::Reader::awaitContinuation(Stop least) {
+  std::atomic<Stop>& stopped = readers_.stopped_;
   count(readers_.waiting_);
   do {
-    executes_.store(false, std::memory_order_release);
-    readers_.stopped_.wait(true, std::memory_order_acquire);
-    executes_.store(true, std::memory_order_relaxed);
+    executes_.store(Stop::none, std::memory_order_release);
+    for (Stop now; (now = stopped.load(std::memory_order_acquire)) >= least;)
+      stopped.wait(now, std::memory_order_acquire);
+    executes_.store(least, std::memory_order_relaxed);
     readers_.barrier_.frequent();
-  } while (readers_.stopped_.load(std::memory_order_acquire));
+  } while (stopped.load(std::memory_order_acquire) >= least);
   discount(readers_.waiting_);
 }
 
 /// A thread that waits for its turn executes nothing: the turn that it waits for may be that of a
 /// stopped thread.
-bool Readers::stop(std::uint64_t deadline) {
-  stopped_.store(true, std::memory_order_seq_cst);
+bool Readers::stop(Stop frames, std::uint64_t deadline) {
+  stopped_.store(frames, std::memory_order_seq_cst);
   barrier_.rare();
-  while (!executeNothing()) {
+  while (!executeNone(frames)) {
     if (wire::monotonicNanoseconds() >= deadline) return proceed(), false;
     usleep(kFrameMicroseconds);
   }
   return true;
 }
 
-bool Readers::executeNothing() {
+bool Readers::executeNone(Stop frames) {
   const std::lock_guard lock(mutex_);
-  return std::ranges::none_of(
-      all_, [](const Reader* reader) { return reader->executes_.load(std::memory_order_acquire); });
+  return std::ranges::none_of(all_, [frames](const Reader* reader) {
+    const Stop least = reader->executes_.load(std::memory_order_acquire);
+    return least != Stop::none && least <= frames;
+  });
 }
 
 void Readers::proceed() {
-  stopped_.store(false, std::memory_order_release);
+  stopped_.store(Stop::none, std::memory_order_release);
   stopped_.notify_all();
 }
 
@@ -78,7 +82,7 @@ void Readers::drain() {
     for (Reader* reader : all_) reader->channel_->drain();
   }
   const std::uint64_t deadline = wire::monotonicNanoseconds() + kMostNanoseconds;
-  while (!stopped_.load() && !areDrained() && wire::monotonicNanoseconds() < deadline)
+  while (stopped_.load() == Stop::none && !areDrained() && wire::monotonicNanoseconds() < deadline)
     usleep(kPollMicroseconds);
 }
 

@@ -18,6 +18,10 @@ class Readers {
  public:
   explicit Readers(Figures::Word& waiting) : waiting_(waiting) {}
 
+  /// Which frames are stopped. Frames that bring managed memory back to the program are not among
+  /// `calls`: work on the GPU may wait for a host function that accesses that memory.
+  enum class Stop : int { none, calls, all };
+
   /// One thread, while it may have frames to read.
   class Reader {
    public:
@@ -31,30 +35,30 @@ class Readers {
     void answers(bool now) { answers_.store(now, std::memory_order_relaxed); }
 
     /// Called when the thread has a frame and its turn, before it executes the frame. Waits while
-    /// the threads are stopped. Costs a store and a load.
-    void enter() {
-      executes_.store(true, std::memory_order_relaxed);
+    /// such frames are stopped: at `least`, or more. Costs a store and a load.
+    void enter(Stop least) {
+      executes_.store(least, std::memory_order_relaxed);
       readers_.barrier_.frequent();
-      if (readers_.stopped_.load(std::memory_order_acquire)) [[unlikely]]
-        awaitContinuation();
+      if (readers_.stopped_.load(std::memory_order_acquire) >= least) [[unlikely]]
+        awaitContinuation(least);
     }
     /// The frame was executed. The thread gives up its turn before, and answers after: a client
     /// that reads nothing does not delay stop().
-    void leave() { executes_.store(false, std::memory_order_release); }
+    void leave() { executes_.store(Stop::none, std::memory_order_release); }
 
    private:
     friend Readers;
-    void awaitContinuation();
+    void awaitContinuation(Stop least);
 
     Readers& readers_;
     wire::WorkerChannel* channel_;
     std::atomic<bool> answers_{false};
-    alignas(64) std::atomic<bool> executes_{false};
+    alignas(64) std::atomic<Stop> executes_{Stop::none};  ///< the least stop of its frame
   };
 
-  /// Stops the threads before their next frame, and waits until none executes one. False after the
-  /// deadline (CLOCK_MONOTONIC, nanoseconds): then all go on. For one thread at a time.
-  bool stop(std::uint64_t deadline);
+  /// Stops the threads before their next such frame, and waits until none executes one. False after
+  /// the deadline (CLOCK_MONOTONIC, nanoseconds): then all go on. For one thread at a time.
+  bool stop(Stop frames, std::uint64_t deadline);
   /// Lets the threads go on.
   void proceed();
 
@@ -65,11 +69,11 @@ class Readers {
 
  private:
   bool areDrained();
-  bool executeNothing();
+  bool executeNone(Stop frames);
 
   Figures::Word& waiting_;
   const wire::ThreadBarrier barrier_;
-  std::atomic<bool> stopped_{false};
+  std::atomic<Stop> stopped_{Stop::none};
   std::mutex mutex_;
   std::list<Reader*> all_;
 };

@@ -16,6 +16,7 @@ namespace {
 constexpr useconds_t kPollMicroseconds = 500;
 constexpr std::uint64_t kDropNanoseconds = 1'000'000'000;
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+constexpr const char* kCallRuns = "one of its calls does not end";
 
 }  // namespace
 
@@ -69,15 +70,17 @@ std::string Suspension::whyNotParked() {
   return session_.swap.bytes() > 0 ? "its GPU memory has not left" : "";
 }
 
-/// Threads that allocate memory may be stopped while they do, so nothing is allocated meanwhile.
+/// NVML is put down first: while the driver has the process in a checkpoint, it never returns from
+/// that. Threads that allocate memory may be stopped while they do, so nothing is allocated then.
 std::string Suspension::park(OwnedFile& answer, int commands) {
   if (std::string sentence = whyNotParked(); !sentence.empty()) return sentence;
   const auto blind = session_.gate.blind();
+  closeHeldMemory();
   if (std::string sentence = relocation_.take(); !sentence.empty()) {
     if (relocation_.lost()) session_.fail(sentence);
+    reopenHeldMemory();
     return sentence;
   }
-  closeHeldMemory();
   session_.connection.pauseEnds();
   const bool stopped = parking_.stop();
   if (stopped) {
@@ -113,12 +116,15 @@ std::string Suspension::drop() {
   return sentence;
 }
 
-/// Stops the calls, and waits for the work. After the deadline, the session goes on.
+/// Stops the calls, and waits for the work. After the deadline, the session goes on. Frames that
+/// bring managed memory back stop last. They leave no work: each waits for its copy.
 std::string Suspension::stop(std::uint64_t deadline) {
   if (std::string sentence = stopCalls(deadline); !sentence.empty()) return sentence;
-  if (contexts_.await(deadline)) return {};
-  session_.readers.proceed();
-  return "its work on the GPU does not end";
+  if (!contexts_.await(deadline)) {
+    session_.readers.proceed();
+    return "its work on the GPU does not end";
+  }
+  return session_.readers.stop(Readers::Stop::all, deadline) ? "" : kCallRuns;
 }
 
 /// A context in which a stream captures must not be waited for: that would end the capture. A
@@ -130,7 +136,7 @@ std::string Suspension::stopCalls(std::uint64_t deadline) {
       if (late) return "it captures work into a graph";
       continue;
     }
-    if (!session_.readers.stop(deadline)) return "one of its calls does not end";
+    if (!session_.readers.stop(Readers::Stop::calls, deadline)) return kCallRuns;
     if (!session_.captures.any()) return {};
     session_.readers.proceed();
   }

@@ -33,6 +33,12 @@ bool mayShare(const wire::FrameHeader& header) {
   return call == cuLaunchKernel || call == cuLaunchKernelEx || call == passTicket;
 }
 
+/// The least stop at which the call waits.
+Readers::Stop leastStop(const wire::FrameHeader& header) {
+  const bool bringsBack = static_cast<CallNumber>(header.call) == CallNumber::moveManagedToHost;
+  return bringsBack ? Readers::Stop::all : Readers::Stop::calls;
+}
+
 }  // namespace
 
 void Thread::serve() {
@@ -42,7 +48,7 @@ void Thread::serve() {
     const bool wantsReply = (header.flags & wire::kFrameWantsReply) != 0;
     reader_.answers(wantsReply);
     if (!awaitTurn(header)) return;
-    reader_.enter();
+    reader_.enter(leastStop(header));
     ticket_ = header.ticket;
     ++frames_;
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;

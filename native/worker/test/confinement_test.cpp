@@ -2,9 +2,11 @@
 // runs in a process of its own.
 #include "native/worker/isolation/confinement.h"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -53,12 +55,28 @@ void checkRefusals() {
   CHECK(refused(process_vm_readv(getpid(), &nothing, 1, &nothing, 1, 0)));
   CHECK(refused(socket(AF_INET, SOCK_STREAM, 0)));
   CHECK(refused(socket(AF_NETLINK, SOCK_RAW, 0)));
+  int pair[2];
+  CHECK(refused(socketpair(AF_TIPC, SOCK_SEQPACKET, 0, pair)));
   for (const long call :
        {SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_finit_module, SYS_reboot,
         SYS_open_by_handle_at, SYS_kexec_load, 425 /* io_uring_setup */, 438 /* pidfd_getfd */})
     CHECK(refused(syscall(call, 0, 0, 0, 0, 0)));
   CHECK(refused(syscall(SYS_getpid | 0x40000000)));
-  CHECK(refused(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr)));
+  for (const int flags : {SIGCHLD, CLONE_VM | CLONE_FILES, CLONE_NEWUSER | SIGCHLD})
+    CHECK(refused(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr)));
+  CHECK(refused(fork()));
+  CHECK(refused(syscall(SYS_vfork)));
+  CHECK(refused(kill(getppid(), 0)));
+  CHECK(refused(syscall(SYS_tgkill, getppid(), getppid(), 0)));
+  CHECK(refused(syscall(SYS_tkill, gettid(), 0)));
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  pid_t parent = getppid();
+  const f_owner_ex owner{F_OWNER_PID, parent};
+  CHECK(refused(fcntl(pair[0], F_SETOWN, parent)));
+  CHECK(refused(fcntl(pair[0], F_SETOWN_EX, &owner)));
+  CHECK(refused(fcntl(pair[0], F_SETSIG, SIGKILL)));
+  CHECK(refused(ioctl(pair[0], FIOSETOWN, &parent)));
+  CHECK(refused(ioctl(pair[0], SIOCSPGRP, &parent)));
   CHECK(statusOf("NoNewPrivs") == "1");
   CHECK(statusOf("Seccomp") == "2");
 }
@@ -67,13 +85,13 @@ void checkWhatStays() {
   std::atomic<bool> ran{false};
   std::thread([&] { ran = true; }).join();
   CHECK(ran);
+  CHECK(kill(getpid(), 0) == 0);
+  CHECK(pthread_kill(pthread_self(), 0) == 0);
   const int local = socket(AF_UNIX, SOCK_STREAM, 0);
   CHECK(local >= 0);
-  const pid_t child = fork();
-  if (child == 0) _exit(7);
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child);
-  CHECK(WEXITSTATUS(status) == 7);
+  CHECK(fcntl(local, F_SETFL, O_NONBLOCK) == 0);
+  int none = 0;
+  CHECK(ioctl(local, FIONREAD, &none) == 0);
 }
 
 /// Runs `body` on a thread that is older than `change`, as those of a driver are.

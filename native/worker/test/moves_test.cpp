@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "native/worker/test/command.h"
 #include "native/worker/test/unwilling_moves.h"
 #include "test/unit/program.h"
 #include "test/unit/waiting.h"
@@ -34,14 +36,18 @@ constexpr std::size_t kBytes = std::size_t{3} << 20, kWords = kBytes / sizeof(Wo
 constexpr std::size_t kFar = kWords / 2;  ///< a word in another block than the first one
 
 /// Starts the worker of one program, as gpu-proxy does, in a process of its own.
-void serve(int listener) {
+void serve(int listener, int control) {
   const int connection = accept(listener, nullptr, nullptr);
   const int held = fcntl(connection, F_DUPFD, 10), report = open("/dev/null", O_WRONLY);
+  const int commands = fcntl(control, F_DUPFD, 10);
   dup2(held, 3);
   dup2(report, 4);
+  dup2(commands, 6);
   close(held);
+  close(commands);
   execl(unit::argument(0, "the path of the worker"), "worker", "--driver",
-        unit::argument(1, "the path of the unwilling driver"), "--moves-managed", nullptr);
+        unit::argument(1, "the path of the unwilling driver"), "--moves-managed", "--control",
+        nullptr);
   _exit(127);
 }
 
@@ -59,6 +65,7 @@ int listenAt(const std::string& path) {
 struct Program {
   std::string directory;
   pid_t worker = -1;
+  int commands = -1;  ///< gpu-proxy's end of the worker's socket for commands
   CUcontext context = nullptr;
   CUdeviceptr plain = 0;  ///< memory of the GPU that does not move
 
@@ -70,9 +77,13 @@ struct Program {
     setenv("NVIDIA_VIRTUAL_SOCKET", path.c_str(), 1);
     setenv("CUDA_LOG_FILE", logPath().c_str(), 1);
     const int listener = listenAt(path);
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) == 0);
+    commands = ends[0];
     worker = fork();
-    if (worker == 0) serve(listener);
+    if (worker == 0) serve(listener, ends[1]);
     close(listener);
+    close(ends[1]);
     REQUIRE(cuInit(0) == CUDA_SUCCESS);
     REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
     REQUIRE(cuMemAlloc_v2(&plain, kBytes) == CUDA_SUCCESS);
@@ -81,6 +92,7 @@ struct Program {
   ~Program() {
     kill(worker, SIGKILL);
     waitpid(worker, nullptr, 0);
+    close(commands);
     for (const std::string& file : {directory + "/gpu.sock", logPath()}) unlink(file.c_str());
     rmdir(directory.c_str());
   }
@@ -212,6 +224,58 @@ TEST_CASE("a free waits for work that another thread ends") {
     free.join();
     CHECK(program.work(other) == CUDA_SUCCESS);
     CHECK(program.result()[kFar] == 9);
+  });
+}
+
+/// A host function that accesses memory once it may.
+struct Access {
+  const volatile Word* word;
+  std::atomic<bool> may{false};
+  std::atomic<Word> found{0};
+
+  static void run(void* self) {
+    auto* const access = static_cast<Access*>(self);
+    access->may.wait(false);
+    access->found = *access->word;
+  }
+};
+
+TEST_CASE("a host function that accesses memory on the GPU ends while the program is suspended") {
+  inProgram([](Program& program) {
+    Word* const freed = Program::allocate(7);
+    Word* const words = Program::allocate(8);
+    CHECK(program.work(freed) == CUDA_SUCCESS);
+    CHECK(program.work(words) == CUDA_SUCCESS);
+    CHECK(!isPresent(words + kFar));
+    Access access{words + kFar};
+    CHECK(cuLaunchHostFunc(nullptr, Access::run, &access) == CUDA_SUCCESS);
+    unit::Waiter free([&] {
+      cuCtxSetCurrent(program.context);
+      CHECK(cuMemFree_v2(reinterpret_cast<CUdeviceptr>(freed)) == CUDA_SUCCESS);
+    });
+    CHECK(free.waits());
+    std::atomic<bool> ends{false};
+    std::atomic<unsigned> calls{0};
+    unit::Waiter caller([&] {
+      cuCtxSetCurrent(program.context);
+      for (std::size_t left = 0, total = 0; !ends; ++calls) cuMemGetInfo_v2(&left, &total);
+    });
+    CHECK(unit::comesTrue([&] { return calls > 0; }));
+    const int answer = worker::test::sendCommand(program.commands, "suspend 20000");
+    unsigned before = 0, same = 0;
+    CHECK(unit::comesTrue([&] {
+      const unsigned now = calls;
+      same = now == before ? same + 1 : 0;
+      before = now;
+      return same == 40;  // its calls are stopped
+    }));
+    access.may = true;
+    access.may.notify_all();
+    CHECK(worker::test::awaitAnswer(answer).starts_with("done "));
+    CHECK(access.found == 8);
+    ends = true;
+    CHECK(worker::test::awaitAnswer(worker::test::sendCommand(program.commands, "resume")) ==
+          "done\n");
   });
 }
 

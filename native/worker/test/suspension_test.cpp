@@ -2,14 +2,14 @@
 // work under way, work that does not end, and the commands that gpu-proxy sends.
 #include "native/worker/session/suspension.h"
 
-#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,12 +17,14 @@
 #include <vector>
 
 #include "native/worker/session/control.h"
+#include "native/worker/test/command.h"
 #include "native/worker/test/ring_client.h"
 #include "test/unit/waiting.h"
 
 namespace {
 
 using unit::comesTrue;
+using worker::test::awaitAnswer;
 using worker::test::kMiB;
 using worker::test::Reply;
 
@@ -69,10 +71,11 @@ class Program {
   worker::test::RingClient ring_;
 };
 
-/// Holds the test's stream until release(), as a kernel that does not end.
+/// Holds the test's stream until release(), as a kernel that does not end, and calls `last` then.
 class Endless {
  public:
-  explicit Endless(const Suspended& test) {
+  explicit Endless(const Suspended& test, std::function<void()> last = {})
+      : last_(std::move(last)) {
     CHECK(test.session.driver.cuLaunchHostFunc(test.stream, wait, this) == CUDA_SUCCESS);
   }
   ~Endless() { release(); }
@@ -88,8 +91,10 @@ class Endless {
  private:
   static void wait(void* self) {
     static_cast<Endless*>(self)->ended_.wait(false);
+    if (const auto& last = static_cast<Endless*>(self)->last_) last();
     static_cast<Endless*>(self)->done_ = true;
   }
+  std::function<void()> last_;
   std::atomic<bool> ended_{false}, done_{false};
 };
 
@@ -239,6 +244,96 @@ TEST_CASE_FIXTURE(Suspended, "a context that an attempt still waits for is destr
   CHECK(destroyed == CUDA_SUCCESS);
 }
 
+/// Managed memory on the GPU, and the client's thread that answers accesses to it.
+class Managed {
+ public:
+  explicit Managed(Suspended& test) : program_(test), answers_(test.session) {
+    REQUIRE(wire::reserve(kWindow));
+    test.session.shared.window = kWindow;
+    test.session.shared.put(1, worker::test::memoryFile("", kMiB, F_SEAL_SHRINK));
+    CHECK(
+        program_.call(CallNumber::allocateManaged, std::uint64_t{1}, kWindow.begin, kMiB).status ==
+        CUDA_SUCCESS);
+    const auto onGpu = static_cast<std::uint32_t>(wire::ManagedPlace::gpu);
+    CHECK(answers_
+              .send(CallNumber::placeManaged, 0, 0,
+                    [](wire::Encoder& frame) {
+                      frame.put(kWindow.begin);
+                      frame.put(std::uint32_t{0});
+                    })
+              .handle == onGpu);
+  }
+  ~Managed() {
+    CHECK(program_.call(CallNumber::freeManaged, kWindow.begin).status == CUDA_SUCCESS);
+    munmap(reinterpret_cast<void*>(kWindow.begin), kWindow.end - kWindow.begin);
+  }
+
+  /// Brings a page back to the program. False if it did not come.
+  bool bringBack() {
+    return answers_
+               .send(CallNumber::moveManagedToHost, 0, 0,
+                     [](wire::Encoder& frame) {
+                       frame.put(kWindow.begin);
+                       frame.put(wire::AddressRange{kWindow.begin, kWindow.begin + 4096});
+                     })
+               .status == CUDA_SUCCESS;
+  }
+
+ private:
+  static constexpr wire::AddressRange kWindow{0x5502'0000'0000, 0x5502'4000'0000};
+  Program program_;
+  worker::test::RingClient answers_;
+};
+
+TEST_CASE_FIXTURE(Suspended, "pages come back until work ends that waits for one, and then wait") {
+  Managed memory(*this);
+  Program program(*this), other(*this);
+  bool came = false;
+  std::optional<Endless> work(std::in_place, *this, [&] { came = memory.bringBack(); });
+  std::optional<unit::Waiter> synchronizing;
+  SUBCASE("beside a call that waits for the work") {
+    synchronizing.emplace(
+        [&] { CHECK(other.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS); });
+    CHECK(synchronizing->waits());
+  }
+  SUBCASE("alone") {}
+  std::string sentence = "none";
+  unit::Waiter suspending([&] { sentence = suspension.suspend(kLong); });
+  CHECK(comesTrue([&] {
+    program.ring().publish(CallNumber::passTicket, tickets.take());
+    return figures.waiting.load() == 1;  // calls are stopped
+  }));
+  work.reset();
+  suspending.join();
+  CHECK(came);
+  CHECK(sentence.empty());
+  std::atomic<bool> next{false};
+  unit::Waiter access([&] { next = memory.bringBack(); });
+  CHECK(comesTrue([&] { return figures.waiting.load() == 2; }));
+  CHECK_FALSE(next);
+  suspension.resume();
+  access.join();
+  CHECK(next);
+}
+
+TEST_CASE_FIXTURE(Suspended, "a client that brings pages back without end delays nothing") {
+  Managed memory(*this);
+  std::atomic<bool> ends{false};
+  std::thread accesses([&] {
+    while (!ends) CHECK(memory.bringBack());
+  });
+  for (int times = 0; times < 20; ++times) {
+    CHECK(suspension.suspend(kLong).empty());
+    suspension.resume();
+  }
+  {
+    Endless work(*this);
+    CHECK(suspension.suspend(kShort) == kWorkRuns);
+  }
+  ends = true;
+  accesses.join();
+}
+
 TEST_CASE("a client that ends while suspended ends its session at once") {
   worker::Report report{-1};
   worker::Quota quota;
@@ -270,33 +365,8 @@ class Commands {
   ~Commands() { CHECK(ask("resume") == "done\n"); }
 
   void serve() { control_->serve(); }
-  /// Sends a command. Returns where its answer comes.
-  int send(std::string text) const {
-    int ends[2];
-    CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    iovec part{text.data(), text.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const entry = CMSG_FIRSTHDR(&message);
-    entry->cmsg_level = SOL_SOCKET;
-    entry->cmsg_type = SCM_RIGHTS;
-    entry->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(entry), &ends[1], sizeof(int));
-    CHECK(sendmsg(socket_, &message, 0) == static_cast<ssize_t>(text.size()));
-    close(ends[1]);
-    return ends[0];
-  }
-  static std::string answer(int pipe) {
-    char bytes[256];
-    const ssize_t count = read(pipe, bytes, sizeof bytes);
-    close(pipe);
-    return {bytes, static_cast<std::size_t>(count)};
-  }
-  std::string ask(const std::string& text) const { return answer(send(text)); }
+  int send(const std::string& text) const { return worker::test::sendCommand(socket_, text); }
+  std::string ask(const std::string& text) const { return awaitAnswer(send(text)); }
 
  private:
   int socket_;
@@ -335,7 +405,7 @@ TEST_CASE_FIXTURE(Suspended, "commands that came before the session began preced
   Commands commands(session);
   const int suspending = commands.send("suspend 60000");
   commands.serve();
-  CHECK(Commands::answer(suspending) == "done 0\n");
+  CHECK(awaitAnswer(suspending) == "done 0\n");
   Program* program = nullptr;
   unit::Waiter thread([&] { program = new Program(*this); });  // makes a call
   CHECK(thread.waits());

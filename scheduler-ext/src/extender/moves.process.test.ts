@@ -19,6 +19,8 @@ let state: 'leads' | 'follows' | 'unknown';
 /** Versions of pods for which an assignment was written. */
 let written: string[];
 let told: string[];
+/** Names of their Events. */
+let events: Set<string>;
 /** JSON patches. */
 let replaced: unknown[];
 /** Answers of the API server; none: it takes the write. */
@@ -33,8 +35,10 @@ const leadership = {
 
 async function request(wanted: { path: string; body?: unknown }): Promise<never> {
   const body = wanted.body as { message: string; metadata: { resourceVersion: string } };
-  if (wanted.path.includes('/events/')) told.push(body.message);
-  else if (Array.isArray(wanted.body)) replaced.push(wanted.body);
+  if (wanted.path.includes('/events/')) {
+    told.push(body.message);
+    events.add(wanted.path);
+  } else if (Array.isArray(wanted.body)) replaced.push(wanted.body);
   else {
     written.push(body.metadata.resourceVersion);
     const error = errors.shift();
@@ -67,7 +71,7 @@ async function looked(): Promise<void> {
 
 beforeEach(() => {
   [state, written, told, errors, looks] = ['leads', [], [], [], 0];
-  replaced = [];
+  [replaced, events] = [[], new Set()];
   cluster = new Cluster();
   cluster.putNode('node', MOVABLE);
   cluster.putPod(pod());
@@ -143,6 +147,19 @@ test('a refusal is an event, once', async () => {
       'node.movable in the values of the chart, and node.hostMemory to more than 0. The ' +
       'scheduler tries again as long as the pod has the annotation nvidia-virtual/move-to.',
   ]);
+});
+
+test('a pod that asks for another GPU all the time has one event, and few writes', async () => {
+  // It is looked at while the other one asks for nothing.
+  cluster.putPod({ ...pod({ moveTo: 'GPU-x' }), uid: 'q', name: 'q' });
+  for (let time = 0; time < 20; time++) {
+    cluster.putPod(pod({ moveTo: `GPU-${time}` }));
+    await looked();
+    cluster.putPod(pod({ moveTo: undefined }));
+    await looked();
+  }
+  const ofOther = told.filter((text) => text.includes('default/q'));
+  expect([events.size, ofOther.length, told.length]).toEqual([2, 1, 11]);
 });
 
 test('a pod that does not arrive in time goes back, and is told so', async () => {

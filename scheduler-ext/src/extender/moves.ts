@@ -37,6 +37,9 @@ const LOOK_MS = 1000;
 const DEADLINE_MS = 10 * 60_000;
 /** With the read of the lease, less than the time in which a new leader binds nothing. */
 const WRITE_TIMEOUT_MS = 3000;
+/** Limit on the warnings of a pod within that time. */
+const MOST_WARNINGS = 10;
+const WARNINGS_MS = 60_000;
 const CONFLICT = 409;
 const BACKOFF = { first: 1000, longest: 60_000 };
 
@@ -51,6 +54,8 @@ export class Moves {
   readonly #begun = new Set<string>();
   /** Latest refusal of a pod, by UID. */
   readonly #told = new Map<string, string>();
+  /** By UID: times of its latest warnings, by performance.now(). A tenant can cause any number. */
+  readonly #warned = new Map<string, readonly number[]>();
   readonly #time: MoveTime;
   /** By UID. A tenant can cause them: by annotations that leave no room for a longer assignment. */
   readonly #failures = new Map<string, Failure>();
@@ -162,7 +167,7 @@ export class Moves {
   }
 
   async #refuse(pod: PodRecord, { gpu, refusal: reason, drained }: Refusal): Promise<void> {
-    if (this.#told.get(pod.uid) === `${gpu} ${reason}`) return;
+    if (this.#told.get(pod.uid) === `${gpu} ${reason}` || !this.#mayWarn(pod)) return;
     this.#told.set(pod.uid, `${gpu} ${reason}`);
     await this.#warn(pod, drained ? 'DRAINED_STAYS' : 'POD_STAYS', { gpu, reason });
   }
@@ -173,15 +178,26 @@ export class Moves {
     { gpu, ...more }: { readonly gpu: string; readonly reason?: string },
   ): Promise<void> {
     const { api, logger } = this.#options;
+    this.#warned.set(pod.uid, [...this.#recentWarnings(pod), performance.now()]);
     const name = `${pod.namespace}/${pod.name}`;
     const message = sentence(code, { pod: name, gpu, ...more });
     logger.info({ pod: name }, message);
-    await warnPod(api, pod, { reason: 'GpuNotMoved', message, subject: `${code} ${gpu}` }).catch(
+    await warnPod(api, pod, { reason: 'GpuNotMoved', message, subject: code }).catch(
       (error: Error) => {
         this.#told.delete(pod.uid);
         logger.warn({ pod: name }, error.message);
       },
     );
+  }
+
+  /** Otherwise, a later look tells what holds then. */
+  #mayWarn(pod: PodRecord): boolean {
+    return this.#recentWarnings(pod).length < MOST_WARNINGS;
+  }
+
+  #recentWarnings({ uid }: PodRecord): number[] {
+    const since = performance.now() - WARNINGS_MS;
+    return (this.#warned.get(uid) ?? []).filter((at) => at > since);
   }
 
   /** A refusal is told again if it recurs later. */
@@ -191,6 +207,7 @@ export class Moves {
     const { cluster } = this.#options;
     for (const uid of this.#begun) if (!cluster.holdsAlso(uid)) this.#begun.delete(uid);
     for (const uid of this.#failures.keys()) if (!uids.has(uid)) this.#failures.delete(uid);
+    for (const uid of this.#warned.keys()) if (!cluster.pod(uid)) this.#warned.delete(uid);
     this.#time.retain((uid) => cluster.pod(uid) !== undefined);
   }
 }

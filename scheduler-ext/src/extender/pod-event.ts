@@ -11,7 +11,8 @@ interface PodEvent {
 }
 
 /**
- * Writes a warning of a pod. Its name is the same for each extender, so the pod has it once.
+ * Writes a warning of a pod. Its name is the same for each extender, so the pod has it once. A
+ * subject is none that a tenant can choose, because each one is an object of the API server.
  * @throws ApiError
  */
 export async function warnPod(

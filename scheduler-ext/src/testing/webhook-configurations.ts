@@ -1,4 +1,9 @@
-import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
+import {
+  ANNOTATION,
+  DRAINED_ANNOTATION,
+  INVENTORY_ANNOTATION,
+  RESOURCE,
+} from '@nvidia-virtual/kube-common/names';
 import { type Dialect, translatedResources } from '../webhook/translation.js';
 import type { Writers } from '../webhook/validation.js';
 
@@ -83,8 +88,8 @@ request.userInfo.extra) ||
       expression: writesAssigned,
     }),
     webhook('nodes', both, NODE_RESOURCES, {
-      name: 'changes-the-inventory-and-is-not-its-plugin',
-      expression: writesInventory,
+      name: 'drains-gpus-or-changes-the-inventory-and-is-not-its-plugin',
+      expression: `${changed(`'${DRAINED_ANNOTATION}'`)} || (${writesInventory})`,
     }),
   ];
 }

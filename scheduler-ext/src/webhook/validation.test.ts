@@ -1,3 +1,4 @@
+import { gpuOf, inventoryOf } from '../testing/nodes.js';
 import type { AdmissionRequest } from './review.js';
 import { problemsOf } from './validation.js';
 
@@ -116,6 +117,26 @@ test('an inventory may be written only by the plugin of its node', () => {
   expect(problems(by('plugin', 'one'))).toEqual([]);
   expect(problems(by('plugin', 'two'))).toEqual([expect.stringContaining('not that of node two')]);
   expect(problems(by('user', 'one'))).toEqual([expect.stringContaining('not user')]);
+});
+
+test('only GPUs of its node are drained, and those that were drained before', () => {
+  const gpus = ['GPU-A', 'GPU-B'].map((uuid) => gpuOf(uuid));
+  const node = (drained?: string, inventory: string | undefined = inventoryOf(...gpus)) =>
+    annotated({
+      ...(inventory && { 'nvidia-virtual/inventory': inventory }),
+      ...(drained !== undefined && { 'nvidia-virtual/drained-gpus': drained }),
+    });
+  const change = (object: object, oldObject = node()) =>
+    problems({ operation: 'UPDATE', resource: NODES, object, oldObject });
+  expect(change(node('gpu-a,GPU-B'))).toEqual([]);
+  expect(change(node('0, GPU-A'))).toEqual([
+    'The annotation nvidia-virtual/drained-gpus names 0, and node one has no such GPU: ' +
+      '`kubectl gpu-usage drain one --gpu INDEX` writes the UUID of a GPU.',
+  ]);
+  expect(change(node('GPU-A, GPU-gone'), node('GPU-gone'))).toEqual([]);
+  expect(change(node(), node('GPU-gone'))).toEqual([]);
+  for (const broken of ['', '{', '[]'])
+    expect(change(node('GPU-A', broken), node(undefined, broken))).toHaveLength(1);
 });
 
 test.each([

@@ -1,5 +1,11 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { readInventory } from '@nvidia-virtual/kube-common/assignment';
+import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
+import {
+  ANNOTATION,
+  DRAINED_ANNOTATION,
+  INVENTORY_ANNOTATION,
+} from '@nvidia-virtual/kube-common/names';
 import { PodRequestError, readPodRequest } from '@nvidia-virtual/kube-common/pod-request';
 import type { SlotSize } from '@nvidia-virtual/kube-common/slot-size';
 import { sentence } from '../errors.js';
@@ -32,7 +38,8 @@ export function problemsOf(
   writers: Writers,
   slotSize?: SlotSize,
 ): string[] {
-  if (request.resource.resource === 'nodes') return inventoryProblems(request, writers);
+  if (request.resource.resource === 'nodes')
+    return [...inventoryProblems(request, writers), ...drainProblems(request)];
   const problems = assignmentProblems(request, writers);
   const isPod = request.resource.resource === 'pods' && request.subResource !== 'binding';
   if (!isPod) return problems;
@@ -77,6 +84,27 @@ function inventoryProblems(
   if (username === plugin && node === object.metadata?.name) return [];
   const user = username === plugin ? `that of node ${node}` : username;
   return [sentence('INVENTORY_FORBIDDEN', { plugin, user })];
+}
+
+/** A GPU that was drained may have left the node since. */
+function drainProblems({ object, oldObject }: AdmissionRequest): string[] {
+  const drained = (node?: Reviewed | null) =>
+    drainedGpus(node?.metadata?.annotations?.[DRAINED_ANNOTATION]);
+  const permitted = new Set([...drained(oldObject), ...gpusOf(object)]);
+  const value = [...drained(object)].filter((gpu) => !permitted.has(gpu)).join(', ');
+  if (value === '') return [];
+  const node = object.metadata?.name ?? '';
+  return [sentence('DRAINED_VALUE', { node, value: value.slice(0, MAXIMUM_QUOTED) })];
+}
+
+/** UUIDs of the GPUs of a node, in lower case. */
+function gpusOf({ metadata }: Reviewed): string[] {
+  try {
+    const inventory = readInventory(metadata?.annotations?.[INVENTORY_ANNOTATION]);
+    return (inventory?.gpus ?? []).map(({ uuid }) => uuid.toLowerCase());
+  } catch {
+    return [];
+  }
 }
 
 function shapeProblems(

@@ -215,6 +215,8 @@ securityContext:
       - FOWNER # and removes
       - DAC_READ_SEARCH # finds memory files that programs may still have
       - KILL # ends it
+      - SETPCAP # makes a worker from a file with the rights that it had
+      - NET_ADMIN # a worker's filter of devices (cgroup v2); CRIU examines the kernel
       - SYS_RESOURCE # lets the driver pin memory, and gives a worker the oom_score_adj of its pod
   # The usual profiles of container runtimes forbid what the capabilities allow.
   appArmorProfile:

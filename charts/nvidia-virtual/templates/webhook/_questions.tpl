@@ -96,8 +96,10 @@ request.userInfo.username != '{{ include "nvidia-virtual.user" (list . "schedule
 {{ include "nvidia-virtual.changed" "'nvidia-virtual/assigned'" }}
 {{- end }}
 
-{{- define "nvidia-virtual.writesInventory" -}}
-!(request.userInfo.username == '{{ include "nvidia-virtual.user" (list . "node") }}' &&
+{{- define "nvidia-virtual.drainsOrWritesInventory" -}}
+{{ include "nvidia-virtual.changed" "'nvidia-virtual/drained-gpus'" }} ||
+{{- print " " -}}
+(!(request.userInfo.username == '{{ include "nvidia-virtual.user" (list . "node") }}' &&
 {{- print " " -}}
 (!has(request.userInfo.extra) ||
 {{- print " " -}}
@@ -105,7 +107,7 @@ request.userInfo.username != '{{ include "nvidia-virtual.user" (list . "schedule
 {{- print " " -}}
 request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)) &&
 {{- print " " -}}
-{{ include "nvidia-virtual.changed" "'nvidia-virtual/inventory'" }}
+{{ include "nvidia-virtual.changed" "'nvidia-virtual/inventory'" }})
 {{- end }}
 
 {{- define "nvidia-virtual.user" -}}

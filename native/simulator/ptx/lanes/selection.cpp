@@ -9,24 +9,23 @@ namespace simulator::ptx {
 namespace lanes_baseline {
 Handler select(const Form& form);
 }
+#ifdef SIMULATOR_HAS_V3
 namespace lanes_v3 {
 Handler select(const Form& form);
 }
-namespace lanes_v4 {
-Handler select(const Form& form);
-}
+#endif
 
 namespace {
 
 using Selection = Handler (*)(const Form&);
 
 Selection best() {
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi2");
-  const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512cd");
-  return v3 && v4 ? lanes_v4::select : v3 ? lanes_v3::select : lanes_baseline::select;
+#ifdef SIMULATOR_HAS_V3
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2"))
+    return lanes_v3::select;
+#endif
+  return lanes_baseline::select;
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import path from 'node:path';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import type { GpuNode } from '../node.js';
+import { withCriuInRoom } from '../testing/criu.js';
+import { MovingProgram } from '../testing/moving-program.js';
+import { launcherWithRooms, startNode } from '../testing/node-under-test.js';
+
+const MiB = 2 ** 20;
+const UID = 20_100;
+/** Those of this process, in the place of the host's. */
+const HERE = { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' };
+
+let directory: string;
+let node: GpuNode;
+let program: MovingProgram | undefined;
+
+beforeEach(async () => {
+  directory = makePrivateDirectory();
+  chmodSync(directory, 0o755);
+  await start();
+});
+afterEach(async () => {
+  program?.kill();
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+/** Workers have rooms, and gpu-proxy has groups, as in Kubernetes. */
+async function start(): Promise<void> {
+  if (process.getuid?.() === 0) process.setgroups?.([0, 4]);
+  const state = path.join(directory, 'state');
+  const users = { first: UID, last: UID + 9 };
+  const settings = { hostMemory: 1024 * MiB, users };
+  ({ node } = await startNode(state, { settings, launcher: launcherWithRooms(state, HERE) }));
+}
+
+withCriuInRoom('a program whose worker has a room goes on from a file', async () => {
+  const allocation = await node.create({ gpus: ['0'], memory: 256 * MiB });
+  program = await MovingProgram.start(allocation.socketPath, 8 * MiB);
+  const seen = await program.check();
+  const worker = () => allocation.sessions[0]?.workerPid as number;
+  const room = () => {
+    const at = (name: string) => `/proc/${worker()}/${name}`;
+    const status = readFileSync(at('status'), 'utf8');
+    const lines = /^(Uid|Gid|Groups|Cap(Inh|Prm|Eff|Amb)|NoNewPrivs|Seccomp):.*$/gm;
+    return {
+      rights: status.match(lines),
+      root: readdirSync(at('root')).filter((name) => name !== 'run'), // CRIU's
+      mounts: readFileSync(at('mounts'), 'utf8')
+        .split('\n')
+        .map((line) => line.split(' ')[1]),
+      limits: readFileSync(at('limits'), 'utf8'),
+      isApart: readlinkSync(at('ns/mnt')) !== readlinkSync('/proc/self/ns/mnt'),
+    };
+  };
+  const before = room();
+  expect(before.rights).toContain(`Uid:\t${UID}\t${UID}\t${UID}\t${UID}`);
+  const files = path.join(directory, 'state', 'checkpoints', 'files');
+  for (let time = 0; time < 2; time++) {
+    program.ask();
+    await node.checkpoint(allocation, files);
+    await node.restore(allocation);
+    expect(await program.right()).toBe(seen);
+    expect(room()).toEqual(before);
+  }
+});
