@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes a program that holds memory of a GPU to files, and continues it.
+"""Writes programs to files and continues them: how long that takes, and whether they are right.
 
   checkpoint.py --build DIR --json FILE [--sizes GIB,...] [--backend simulated]
 
-Needs python3, nvcc, node, the built tree and CRIU. The program checks each word afterwards.
+Needs python3, nvcc, node, the built tree and CRIU; for the frameworks PyTorch. With a simulated
+GPU, the frameworks are left out.
 """
 
 import argparse
 import json
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -16,30 +18,53 @@ from pathlib import Path
 
 from h200 import machine
 from sharing import Node
-from suspend import Keeper, build
+from suspend import Keeper, build, compare_runs, conclude
 
+FRAMEWORKS = ['resnet50_train', 'decoder_graphs']
 ROUNDS = 3
+
+
+def write_and_continue(node, name):
+    """The seconds that both took."""
+    place = tempfile.mkdtemp(prefix='checkpoint-')
+    shutil.rmtree(place)
+    times = []
+    for command, *names in (['checkpoint', name], ['restore']):
+        begun = time.monotonic()
+        node.command(command, '--state', node.state, *names, place)
+        times.append(time.monotonic() - begun)
+    shutil.rmtree(place, ignore_errors=True)
+    return times
 
 
 def measure_size(node, directory, gib):
     name = f'keep-{gib}'
     environment = node.allocate(['--name', name, '--memory', f'{int((gib + 2) * 1024)}MiB'])
     keeper = Keeper(node, directory, environment, gib)
-    written, restored, wrong = [], [], 0
+    times, wrong = [], 0
     for _ in range(ROUNDS):
-        place = tempfile.mkdtemp(prefix='checkpoint-')
-        shutil.rmtree(place)
-        begun = time.monotonic()
-        node.command('checkpoint', '--state', node.state, name, place)
-        written.append(time.monotonic() - begun)
+        times.append(write_and_continue(node, name))
         keeper.ask()
-        begun = time.monotonic()
-        node.command('restore', '--state', node.state, place)
-        restored.append(time.monotonic() - begun)
         wrong += keeper.read()['wrong']
-        shutil.rmtree(place, ignore_errors=True)
     keeper.close(node, name)
-    return {'gib': gib, 'wrong': wrong, 'checkpoint': written, 'restore': restored}
+    out, back = zip(*times, strict=True)
+    return {
+        'gib': gib,
+        'wrong': wrong,
+        'out': statistics.median(out),
+        'in': statistics.median(back),
+        'all': {'out': out, 'in': back},
+    }
+
+
+def measure_framework(node, name):
+    """Compares runs that are in a file meanwhile with one that is not."""
+
+    def disturb():
+        write_and_continue(node, name)
+        return True
+
+    return compare_runs(node, name, ROUNDS, disturb)
 
 
 def main():
@@ -52,17 +77,18 @@ def main():
     directory = options.build.resolve()
     build(directory)
     simulated = options.backend == 'simulated'
-    outcome = {'machine': None if simulated else machine(), 'sizes': []}
+    outcome = {'machine': None if simulated else machine(), 'sizes': [], 'frameworks': []}
     node = Node(options.backend, '--huge-pages', 'true', '--host-memory', '40GiB')
     try:
         for gib in map(float, options.sizes.split(',')):
             outcome['sizes'].append(measure_size(node, directory, gib))
             print(json.dumps(outcome['sizes'][-1]), flush=True)
-        print((Path(node.state) / 'log').read_text()[-3000:], file=sys.stderr)
+        for name in [] if simulated else FRAMEWORKS:
+            outcome['frameworks'].append(measure_framework(node, name))
+            print(json.dumps(outcome['frameworks'][-1]), flush=True)
     finally:
         node.close()
-    options.json.write_text(json.dumps(outcome, indent=1) + '\n')
-    return 0 if all(one['wrong'] == 0 for one in outcome['sizes']) else 1
+    return conclude(outcome, options.json)
 
 
 if __name__ == '__main__':

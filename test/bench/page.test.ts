@@ -95,10 +95,13 @@ test('memory that leaves: times, results, and the verdict about exchanges', () =
     'ratio, always': 0.93,
     wrong: 0,
   };
-  const page = renderPage({ suspend, move, oversubscribe: { machine: MACHINE, pair } });
+  const filed = { gib: 8, wrong: 0, out: 25, in: 24 };
+  const checkpoint = { machine: MACHINE, sizes: [filed], frameworks: [] };
+  const page = renderPage({ suspend, move, checkpoint, oversubscribe: { machine: MACHINE, pair } });
   expect(page).toContain('| 8 GiB | 3 s | 0.2 s | 0.17 s | 0 |');
   expect(page).toContain('| train | 20 | NO |');
   expect(page).toContain('| 8 GiB | 5.7 s | 2.4 s | 0 |');
+  expect(page).toContain('| 8 GiB | 25 s | 24 s | 0 |');
   expect(page).toContain('each computes 20 s in turns | 0.89 | >= 0.9: DOES NOT HOLD |');
   expect(page).toContain('both always compute | 0.93 | >= 0.9: holds |');
 });

@@ -58,6 +58,19 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Processor time is that of the program and its worker together.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
+- Machines differ. The same build made other figures on one of 2026-11-28:
+
+  | figure | remoted / native |
+  | --- | --- |
+  | 20,000 launches and the final synchronize | 1.121 (0.883 to 1.201) |
+  | launch and synchronize | 1.052 (0.921 to 1.100) |
+  | 8 threads launching to 8 streams | 0.944 (0.873 to 0.968) |
+  | pageable 4 KiB copy, host to device | 1.004 (0.905 to 1.069) |
+  | module load, find, unload | 1.624 (0.911 to 1.834) |
+
+- Their processors are virtual. On that one, a processor was 1.45 times slower for seconds, also
+  natively. A module took 53 to 58 us on fast ones and 73 to 100 us on slow ones; through the
+  product, 64 to 70 us and 80 to 97 us. A program and its worker need two fast ones at once.
 - The results of a framework program are equal if all digests that repeat natively are equal.
   [Compatibility](compatibility.md) has the programs that are not timed.
 
@@ -67,7 +80,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   except the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
 - Machines of one kind differ. On three of 2026-11-27, four of 50 us made 0.970 to 0.979, four
   decoders 0.885 to 0.912, and two decoders 0.944 to 0.956. On one of them, while its host took away
-  390 ms of processor time a second, four of 50 us made 0.874.
+  390 ms of processor time a second, four of 50 us made 0.874. On a fourth one (2026-11-28), four
+  decoders made 0.905 with a p99 of 4.58 ms, and two 0.930 with 2.44 ms.
 - Windows are 5 ms, or longer if all tenants pause seldom: 15 ms for two of 50 %, 7.5 ms for four of
   25 %. They are shorter, and end at a pause, if all pause often.
 - The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms.
@@ -83,6 +97,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Programs of frameworks/ run again and again in one process, suspended every 0.1 s until 20
   suspensions. Each run's results are compared with those of a run without. They ran on another
   machine of that day than the sizes.
+- Programs were in a file three times each. The two frameworks ran on another machine of that day
+  than the sizes. Beside the program's memory, a file has 0.6 GiB of the driver's.
 - On the oversubscribed GPU, the policy alone moves memory: nobody suspends anything.
 
 ### Scheduling
@@ -119,13 +135,15 @@ function summary(results: Results): string {
 }
 
 function methodSection(results: Results): string {
-  const { gpu, frameworks, sharing, suspend, move, oversubscribe, local, scheduling } = results;
+  const { gpu, frameworks, sharing, suspend, move, checkpoint } = results;
+  const { oversubscribe, local, scheduling } = results;
   const runs = [
     ['calls and copies', 'test/h200.sh bench', gpu?.machine],
     ['frameworks', 'test/h200.sh frameworks', frameworks?.machine],
     ['several tenants', 'test/h200.sh sharing', sharing?.machine],
     ['suspended memory', 'test/h200.sh suspend', suspend?.machine],
     ['moves', 'test/h200.sh move', move?.machine],
+    ['files', 'test/h200.sh checkpoint', checkpoint?.machine],
     ['oversubscription', 'test/h200.sh oversubscribe', oversubscribe?.machine],
     ['without a GPU', 'npm run bench', local?.machine],
     ['scheduling', 'node test/dist/bench/scheduling/main.js', scheduling?.machine],
@@ -252,16 +270,10 @@ function sharingSection(results: SharingResults | undefined): string {
   );
 }
 
-function memorySection({ suspend, move, oversubscribe }: Results): string {
+function memorySection({ suspend, move, checkpoint, oversubscribe }: Results): string {
   const sections = ['## Memory that leaves'];
   if (suspend !== undefined) {
-    const sizes = suspend.sizes.map((one) => [
-      `${one.gib} GiB`,
-      `${number(one['out, first'])} s`,
-      `${number(one.out)} s`,
-      `${number(one.in)} s`,
-      `${one.wrong}`,
-    ]);
+    const sizes = sizeRows(suspend.sizes, ['out, first', 'out', 'in']);
     sections.push(
       SUSPEND_COLUMNS,
       table(['memory', 'out, first time', 'out', 'in', 'wrong words'], sizes),
@@ -269,16 +281,19 @@ function memorySection({ suspend, move, oversubscribe }: Results): string {
     );
   }
   if (move !== undefined) {
-    const sizes = move.sizes.map((one) => [
-      `${one.gib} GiB`,
-      `${number(one['first move'])} s`,
-      `${number(one.move)} s`,
-      `${one.wrong}`,
-    ]);
+    const sizes = sizeRows(move.sizes, ['first move', 'move']);
     sections.push(
       'Moves between two GPUs, with the time of the command `gpu-proxy move`:',
       table(['memory', 'first move', 'move', 'wrong words'], sizes),
       disturbed('moves', move.frameworks),
+    );
+  }
+  if (checkpoint !== undefined) {
+    const sizes = sizeRows(checkpoint.sizes, ['out', 'in']);
+    sections.push(
+      'To an encrypted file and back, with the times of `gpu-proxy checkpoint` and `restore`:',
+      table(['memory', 'checkpoint', 'restore', 'wrong words'], sizes),
+      disturbed('times in a file', checkpoint.frameworks),
     );
   }
   if (oversubscribe !== undefined) {
@@ -286,6 +301,20 @@ function memorySection({ suspend, move, oversubscribe }: Results): string {
   }
   if (sections.length === 1) sections.push('Not measured yet.');
   return sections.join('\n\n');
+}
+
+/** Rows with the size of the memory, times in seconds, and the number of wrong words. */
+function sizeRows<Time extends string>(
+  sizes: readonly ({ readonly gib: number; readonly wrong: number } & Readonly<
+    Record<Time, number>
+  >)[],
+  times: readonly Time[],
+): string[][] {
+  return sizes.map((one) => [
+    `${one.gib} GiB`,
+    ...times.map((time) => `${number(one[time])} s`),
+    `${one.wrong}`,
+  ]);
 }
 
 function disturbed(times: string, frameworks: readonly DisturbedFramework[]): string {

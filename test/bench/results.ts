@@ -148,6 +148,18 @@ export interface DisturbedFramework {
   readonly equal: boolean;
 }
 
+/** Output of test/bench/checkpoint.py. Medians of times in seconds, as a user waits. */
+export interface CheckpointResults {
+  readonly machine: GpuMachine;
+  readonly sizes: readonly {
+    readonly gib: number;
+    readonly wrong: number;
+    readonly out: number;
+    readonly in: number;
+  }[];
+  readonly frameworks: readonly DisturbedFramework[];
+}
+
 /** Output of test/bench/move.py. Times in seconds, as a user waits. */
 export interface MoveResults {
   readonly machine: GpuMachine;
@@ -184,6 +196,7 @@ export interface Results {
   readonly frameworks?: FrameworkResults;
   readonly sharing?: SharingResults;
   readonly suspend?: SuspendResults;
+  readonly checkpoint?: CheckpointResults;
   readonly move?: MoveResults;
   readonly oversubscribe?: OversubscribeResults;
   /** Output of test/bench/scheduling. */
@@ -199,6 +212,7 @@ export function committedResults(): Results {
   const frameworks = read<FrameworkResults>('frameworks.json');
   const sharing = read<SharingResults>('sharing.json');
   const suspend = read<SuspendResults>('suspend.json');
+  const checkpoint = read<CheckpointResults>('checkpoint.json');
   const move = read<MoveResults>('move.json');
   const oversubscribe = read<OversubscribeResults>('oversubscribe.json');
   const scheduling = read<LocalResults>('scheduling.json');
@@ -208,6 +222,7 @@ export function committedResults(): Results {
     ...(frameworks && { frameworks }),
     ...(sharing && { sharing }),
     ...(suspend && { suspend }),
+    ...(checkpoint && { checkpoint }),
     ...(move && { move }),
     ...(oversubscribe && { oversubscribe }),
   };

@@ -58,7 +58,7 @@ class Node:
 
     def command(self, *arguments):
         done = subprocess.run(
-            ['node', str(PROXY), *arguments], capture_output=True, text=True, timeout=60
+            ['node', str(PROXY), *arguments], capture_output=True, text=True, timeout=300
         )
         if done.returncode != 0:
             raise RuntimeError(f'gpu-proxy {" ".join(arguments)}: {done.stderr}')

@@ -190,6 +190,7 @@ describe('processes', () => {
       warmWorkers: 2,
       hostMemory: 0,
       oversubscription: 1.5,
+      managedMemory: 'moves',
       allow: ['nvidia-runtime'],
     };
     const { pods } = await render({ values: { node, logLevel: 'debug' } });
@@ -219,6 +220,7 @@ describe('processes', () => {
       NVIDIA_VIRTUAL_SLOT_MEMORY: '2GiB',
       NVIDIA_VIRTUAL_HOST_MEMORY: '0',
       NVIDIA_VIRTUAL_OVERSUBSCRIPTION: '1.5',
+      NVIDIA_VIRTUAL_MANAGED_MEMORY: 'moves',
       NVIDIA_VIRTUAL_OVERRUN_LIMIT: '60s',
       NVIDIA_VIRTUAL_GUARANTEED_SHARE: '50',
       NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',
@@ -528,11 +530,15 @@ describe('Redis', () => {
     }
   });
 
-  test('is not required for the start of a node', () => {
-    const { volumes } = chart.pods.get('DaemonSet nvidia-virtual-node');
-    expect(
-      volumes.find(({ name }: KubernetesObject) => name === 'redis-password').secret.optional,
-    ).toBe(true);
+  test('the usage API waits for its password, a node does not', () => {
+    const volume = (pods: string) =>
+      chart.pods.get(pods).volumes.find(({ name }: KubernetesObject) => name === 'redis-password');
+    expect(volume('DaemonSet nvidia-virtual-node').secret.optional).toBe(true);
+    // Without items, the kubelet mounts a Secret that has no password yet.
+    expect(volume('Deployment nvidia-virtual-usage-api').secret).toMatchObject({
+      optional: false,
+      items: [{ key: 'password', path: 'password' }],
+    });
   });
 });
 

@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util';
+import type { V1PodList } from '@kubernetes/client-node';
 import { buildKubernetesTools, NODE_TOOLS } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import {
   ensurePrerequisites,
   KUBERNETES_PREREQUISITES,
   TEST_PREREQUISITES,
 } from '@nvidia-virtual/toolchain/prerequisites';
+import { lookUntil } from '../processes.js';
 import { Tally } from '../tally.js';
 import type { Cluster } from './cluster/cluster.js';
 import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
@@ -12,6 +14,7 @@ import { withExistingCluster } from './cluster/existing-cluster.js';
 import { TestNode } from './cluster/test-node.js';
 import { buildImages } from './images.js';
 import { artifacts } from './scenarios/artifacts.js';
+import { checkpoint } from './scenarios/checkpoint.js';
 import { containers } from './scenarios/containers.js';
 import { driverUpgrade } from './scenarios/driver-upgrade.js';
 import { foreignLibrary } from './scenarios/foreign-library.js';
@@ -23,6 +26,8 @@ import { memoryFirst } from './scenarios/memory-first.js';
 import { moving } from './scenarios/moving.js';
 import { oversubscription } from './scenarios/oversubscription.js';
 import { preflight } from './scenarios/preflight.js';
+import { judgeLeavings } from './scenarios/processes.js';
+import { change } from './scenarios/product.js';
 import { quickStart } from './scenarios/quick-start.js';
 import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
@@ -31,6 +36,7 @@ import { sharing } from './scenarios/sharing.js';
 import { stolenSocket } from './scenarios/stolen-socket.js';
 import { storm } from './scenarios/storm.js';
 import { support } from './scenarios/support.js';
+import { suspension } from './scenarios/suspension.js';
 import { Tenants } from './scenarios/tenants.js';
 import { uninstallation } from './scenarios/uninstallation.js';
 import { upgrading, upgradingFromFirst } from './scenarios/upgrading.js';
@@ -44,11 +50,14 @@ import { webhook } from './scenarios/webhook.js';
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, artifacts],
-  ...[support, sharing, usage, full, containers, stolenSocket, foreignLibrary],
-  ...[userNamespaces, webhook, memoryFirst, oversubscription, moving],
-  ...[restarts, kubeletRestarts, storm, reboot, driverUpgrade, uninstallation, preflight],
+  ...[sharing, suspension, support, foreignLibrary, usage, containers],
+  ...[stolenSocket, userNamespaces, full, webhook],
+  ...[restarts, kubeletRestarts, storm, reboot, checkpoint],
+  ...[memoryFirst, oversubscription, moving, driverUpgrade],
+  ...[uninstallation, preflight],
   ...[upgrading, quickStart, upgradingFromFirst],
 ];
+const NAMESPACES = '/api/v1/namespaces';
 /** Names of the scenarios that run if none is named. */
 const UNNAMED = SCENARIOS.filter(({ onlyByName }) => !onlyByName).map(({ name }) => name);
 /** Scenarios in which the other container runtime could differ. */
@@ -115,7 +124,7 @@ async function playHere(tally: Tally): Promise<void> {
     );
   await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
   makeGpuUsage().catch(() => undefined); // callers await it, and report why it failed
-  const archives = await buildImages();
+  const archives = buildImages();
   const { runtime } = values;
   const plays = RUNTIMES.filter((one) => (runtime ?? one) === one).map((one, index) => ({
     runtime: one,
@@ -124,12 +133,18 @@ async function playHere(tally: Tally): Promise<void> {
       only ?? (index === 0 ? UNNAMED : OF_THE_RUNTIME),
     ),
   }));
-  for (const scenario of plays.flatMap(({ scenarios }) => scenarios))
-    if ('prepare' in scenario) scenario.prepare().catch(() => undefined); // play() fails
-  for (const each of plays.filter(({ scenarios }) => scenarios.length > 0)) {
+  for (const [index, each] of plays.entries()) {
+    if (each.scenarios.length === 0) continue;
     console.log(`== ${each.runtime}`);
-    await playOn({ ...each, archives, tally });
+    const later = plays.slice(index).flatMap(({ scenarios }) => scenarios);
+    await playOn({ ...each, later, archives, tally });
   }
+}
+
+/** In the background. What fails here fails in play(). */
+function prepare(scenarios: readonly (Scenario | NodeScenario)[], cluster: TestNode): void {
+  for (const scenario of scenarios)
+    if ('prepare' in scenario) scenario.prepare(cluster).catch(() => undefined);
 }
 
 /** On a cluster of the user, which has the images already. */
@@ -143,7 +158,7 @@ async function playElsewhere(kubeconfig: string, tally: Tally): Promise<void> {
   const chartValues = Object.fromEntries(values.set.map(parseSetting));
   await withExistingCluster(kubeconfig, chartValues, async (cluster) => {
     console.log(`== node ${cluster.nodeName} of ${kubeconfig}`);
-    for (const scenario of scenarios) await play(scenario, { cluster, tally });
+    await playAll(scenarios, { cluster, tally });
   });
 }
 
@@ -169,33 +184,68 @@ function choose<S extends Scenario | NodeScenario>(
 
 interface Play {
   readonly runtime: ContainerRuntime;
-  readonly archives: readonly string[];
+  readonly archives: Promise<readonly string[]>;
   readonly scenarios: readonly (Scenario | NodeScenario)[];
+  /** These, and those with other runtimes. */
+  readonly later: readonly (Scenario | NodeScenario)[];
   readonly tally: Tally;
 }
 
-async function playOn({ runtime, archives, scenarios, tally }: Play): Promise<void> {
+async function playOn({ runtime, archives, scenarios, later, tally }: Play): Promise<void> {
   const begin = performance.now();
   const cluster = await TestNode.start(runtime, archives, (line) => console.log(line));
   console.log(`the cluster is up after ${seconds(begin)}`);
   try {
-    for (const scenario of scenarios) await play(scenario, { cluster, tally });
+    const stage = { cluster, tally };
+    await playAll(scenarios.slice(0, 1), stage); // which keeps both processors busy
+    prepare(later, cluster);
+    await playAll(scenarios.slice(1), stage);
   } finally {
     await cluster.stop();
   }
 }
 
+interface Stage<C extends Cluster> {
+  readonly cluster: C;
+  readonly tally: Tally;
+}
+
+interface Playable<C extends Cluster>
+  extends Pick<Scenario, 'name' | 'installs' | 'values' | 'slots' | 'beside'> {
+  play(scene: Stage<C> & { readonly tenants: Tenants }): Promise<void>;
+}
+
+/** In their order; two at a time while neighbours run beside each other. */
+async function playAll<C extends Cluster>(
+  scenarios: readonly Playable<C>[],
+  stage: Stage<C>,
+): Promise<void> {
+  for (let next = 0; next < scenarios.length; ) {
+    const rest = scenarios.slice(next);
+    const alone = rest.findIndex(({ beside }) => !beside);
+    const together = rest.slice(0, alone < 0 ? rest.length : Math.max(alone, 1));
+    next += together.length;
+    const lane = async () => {
+      for (let each = together.shift(); each; each = together.shift()) await play(each, stage);
+    };
+    await Promise.all([lane(), lane()]);
+    await judgeLeavings(stage);
+  }
+}
+
 async function play<C extends Cluster>(
-  scenario: {
-    readonly name: string;
-    play(scene: { cluster: C; tally: Tally; tenants: Tenants }): Promise<void>;
-  },
-  { cluster, tally }: { readonly cluster: C; readonly tally: Tally },
+  scenario: Playable<C>,
+  { cluster, tally }: Stage<C>,
 ): Promise<void> {
   const begin = performance.now();
   const namespace = `nvidia-virtual-test-${scenario.name}`;
   try {
-    await cluster.kubectl('create', 'namespace', namespace);
+    if (!scenario.installs) await change(cluster, scenario.values ?? {}, scenario.slots);
+    await cluster.api.request({
+      method: 'POST',
+      path: NAMESPACES,
+      body: { metadata: { name: namespace } },
+    });
     await scenario.play({ cluster, tally, tenants: new Tenants(cluster, namespace) });
   } catch (error) {
     tally.judge(scenario.name, [(error as Error).stack ?? String(error)]);
@@ -206,21 +256,20 @@ async function play<C extends Cluster>(
 }
 
 /**
- * A namespace without running pods disturbs nothing. Kubernetes needs six more seconds to remove
- * it.
+ * A namespace without running pods disturbs nothing. Kubernetes begins to remove its objects after
+ * five seconds, so pods are deleted here. A namespace that is being deleted gets no others.
  */
 async function clear(cluster: Cluster, namespace: string): Promise<void> {
-  await cluster.tryKubectl(['delete', 'namespace', namespace, '--wait=false']);
-  const selected = '--field-selector=status.phase!=Succeeded,status.phase!=Failed';
-  await cluster.tryKubectl([
-    '-n',
-    namespace,
-    'wait',
-    'pods',
-    selected,
-    '--for=delete',
-    '--timeout=60s',
-  ]);
+  const path = `${NAMESPACES}/${namespace}`;
+  const pods = `${path}/pods`;
+  try {
+    for (const each of [path, pods]) await cluster.api.request({ method: 'DELETE', path: each });
+    const fieldSelector = 'status.phase!=Succeeded,status.phase!=Failed';
+    const look = () => cluster.api.request<V1PodList>({ path: pods, query: { fieldSelector } });
+    await lookUntil(look, ({ items }) => items.length === 0, { milliseconds: 60_000 });
+  } catch (error) {
+    console.log(`${namespace} was not cleared: ${error}`);
+  }
 }
 
 function seconds(begin: number): string {

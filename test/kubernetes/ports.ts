@@ -1,11 +1,18 @@
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/** Different ports that were free a moment ago. */
+/** Ports of one process, below those that the kernel assigns. Others run tests at the same time. */
+const BLOCK = { size: 100, first: 10_000 + (process.pid % 200) * 100 };
+let next = Math.floor(Math.random() * BLOCK.size);
+
+/** Ports of this process that are free, and that it has not returned recently. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, listen));
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  const ports: number[] = [];
+  for (let tries = 0; tries < BLOCK.size && ports.length < count; tries++) {
+    const port = BLOCK.first + (next++ % BLOCK.size);
+    if (await isFree(port)) ports.push(port);
+  }
+  if (ports.length < count) throw new Error(`no ports from ${BLOCK.first} on are free`);
   return ports;
 }
 
@@ -31,10 +38,10 @@ export function hostAddress(): string {
   return found;
 }
 
-function listen(): Promise<Server> {
-  return new Promise((resolve, reject) => {
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => resolve(server));
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }

@@ -5,11 +5,14 @@
 //   tenant look      prints devices and their memory
 //   tenant fill MIB  allocates until it has that much, or is refused
 //   tenant hold MIB  allocates that much, and continues to compute
+//   tenant keep MIB  allocates that much once, and continues to compute in it
+//   tenant managed MIB  computes in that much managed memory, and says where it is then
 //   tenant rest MIB  allocates that much, and does nothing until it is terminated
 #include <cuda_runtime.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,6 +65,66 @@ static void work() {
   std::printf("ended\n");
 }
 
+__global__ void increase(int* numbers, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) numbers[i] += 1;
+}
+
+/// The result of each round is the input of the next one, at the same address.
+static void keep(std::size_t mebibytes) {
+  const int count = static_cast<int>(mebibytes * kMebibyte / sizeof(int));
+  std::vector<int> numbers(count);
+  for (int i = 0; i < count; ++i) numbers[i] = i;
+  int* memory = nullptr;
+  CHECK(cudaMalloc(&memory, mebibytes * kMebibyte));
+  CHECK(cudaMemcpy(memory, numbers.data(), mebibytes * kMebibyte, cudaMemcpyHostToDevice));
+  for (int round = 0; !ended; ++round) {
+    increase<<<(count + 127) / 128, 128>>>(memory, count);
+    CHECK(cudaGetLastError());
+    CHECK(cudaMemcpy(numbers.data(), memory, mebibytes * kMebibyte, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < count; ++i) {
+      if (numbers[i] == i + round + 1) continue;
+      std::printf("round %d: number %d is %d\n", round, i, numbers[i]);
+      std::exit(1);
+    }
+    if (round == 0) std::printf("working\n");
+    if (round % 10 == 9) std::printf("%d rounds\n", round + 1);
+    std::fflush(stdout);
+    usleep(100'000);
+  }
+}
+
+/// Whether this process has the page.
+static bool isPresent(const void* address) {
+  std::uint64_t entry = 0;
+  std::FILE* const pages = std::fopen("/proc/self/pagemap", "rb");
+  const auto page = reinterpret_cast<std::uintptr_t>(address) / 4096;
+  if (pages == nullptr ||
+      std::fseek(pages, static_cast<long>(page * sizeof entry), SEEK_SET) != 0 ||
+      std::fread(&entry, sizeof entry, 1, pages) != 1) {
+    std::printf("/proc/self/pagemap cannot be read\n");
+    std::exit(1);
+  }
+  std::fclose(pages);
+  return entry >> 63 != 0;
+}
+
+static void managed(std::size_t mebibytes) {
+  const int count = static_cast<int>(mebibytes * kMebibyte / sizeof(int));
+  int* numbers = nullptr;
+  CHECK(cudaMallocManaged(&numbers, mebibytes * kMebibyte));
+  for (int i = 0; i < count; ++i) numbers[i] = i;
+  increase<<<(count + 127) / 128, 128>>>(numbers, count);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  std::printf(isPresent(numbers) ? "in host memory\n" : "on the GPU\n");
+  for (int i = 0; i < count; ++i) {
+    if (numbers[i] == i + 1) continue;
+    std::printf("number %d is %d\n", i, numbers[i]);
+    std::exit(1);
+  }
+}
+
 static void look() {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
@@ -103,6 +166,8 @@ int main(int count, char** arguments) {
   if (std::strcmp(what, "look") == 0) look();
   if (std::strcmp(what, "fill") == 0) fill(mebibytes);
   if (std::strcmp(what, "hold") == 0) fill(mebibytes), work();
+  if (std::strcmp(what, "keep") == 0) keep(mebibytes);
+  if (std::strcmp(what, "managed") == 0) managed(mebibytes);
   if (std::strcmp(what, "rest") == 0) fill(mebibytes), rest();
   return 0;
 }

@@ -67,7 +67,6 @@ const CUPY: Suite = {
     'indexing_tests/test_indexing.py',
     'indexing_tests/test_insert.py',
     'sorting_tests/test_count.py',
-    'sorting_tests/test_search.py',
   ],
   // Kernels that Jitify or nvcc compile take minutes, or are machine code.
   pytest: ['-m', 'not multi_gpu and not slow', '-k', 'not itify and not NVCC and not nvcc'],

@@ -14,18 +14,11 @@ import { shares } from './shares.js';
 import { sharing } from './sharing.js';
 import { suspensions } from './suspensions.js';
 
-const CASES: readonly Case[] = [
-  quota,
-  sharing,
-  bypass,
-  sessions,
-  shares,
-  nested,
-  gangs,
-  kills,
-  suspensions,
-  malice,
-];
+/** Cases that compare GPU time, or load the whole machine. */
+const ALONE: readonly Case[] = [sessions, shares, nested, gangs];
+/** Cases that mostly wait. They run two at a time, the longest first. */
+const TOGETHER: readonly Case[] = [kills, suspensions, malice, quota, sharing, bypass];
+const CASES = [...ALONE, ...TOGETHER];
 
 const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, \
 or harms another.
@@ -68,11 +61,16 @@ async function main(cases: readonly Case[], counts: Counts, seed: number): Promi
   };
   const tally = new Tally();
   console.log(`seed ${seed} (--seed ${seed} chooses the same moments again)`);
-  for (const one of cases) {
-    const begin = performance.now();
-    await play(one, { programs, tally, ...counts, random: randomNumbers(seed) });
-    console.log(`${one.name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
-  }
+  const next = async (queue: Case[]) => {
+    for (let one = queue.shift(); one; one = queue.shift()) {
+      const begin = performance.now();
+      await play(one, { programs, tally, ...counts, random: randomNumbers(seed) });
+      console.log(`${one.name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
+    }
+  };
+  await next(cases.filter((one) => ALONE.includes(one)));
+  const together = cases.filter((one) => TOGETHER.includes(one));
+  await Promise.all([next(together), next(together)]);
   return tally.close();
 }
 

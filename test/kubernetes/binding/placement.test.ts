@@ -61,7 +61,7 @@ test.each([
       ).toContain(String(worker));
     const pods = beneath.map((directory) => path.basename(path.dirname(directory)));
     const others = cgroupsOf(worker).filter((one) => !pods.some((pod) => one.includes(pod)));
-    for (const one of others) expect(one).toMatch(/(^|\/)nvidia-virtual$|^\/$/);
+    for (const one of others) expect(one).toMatch(/(^|\/)nvidia-virtual(-workers)?$|^\/$/);
     expect(await program.finish()).toContain('then 0');
   },
 );
@@ -137,8 +137,9 @@ test('the OOM killer spares processes that serve all tenants as much as gpu-prox
 test('the arbiter is in a cgroup of the node', async () => {
   await begin('cgroupfs');
   await scene.serve();
+  const cgroups = () => cgroupsOf(scene.arbiterPid());
   await eventually(() =>
-    expect(cgroupsOf(scene.arbiterPid()).some((one) => one.endsWith('/nvidia-virtual'))).toBe(true),
+    expect(cgroups().some((one) => one.endsWith('/nvidia-virtual-services'))).toBe(true),
   );
 });
 

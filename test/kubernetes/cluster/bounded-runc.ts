@@ -27,12 +27,13 @@ export function writeRunc(): void {
 
 const PLAIN = '#!/bin/sh\nexec runc "$@"\n';
 
-/** The specification is in the bundle, an argument of `create`. */
+/** The specification is in the bundle, an argument of `create`; for `exec`, it is a file. */
 function bounded(edits: string): string {
   return `#!/bin/sh
 previous=
 for argument in "$@"; do
   if [ "$previous" = --bundle ]; then sed -i ${edits} "$argument/config.json"; fi
+  if [ "$previous" = --process ]; then sed -i ${edits} "$argument"; fi
   previous=$argument
 done
 exec runc "$@"

@@ -33,6 +33,8 @@ export function kubelet(plane: ControlPlane): Start {
     cgroupDriver: 'cgroupfs',
     clusterDNS: [NODE_ADDRESS],
     clusterDomain: DOMAIN,
+    // Tests kill containers again and again, and would wait for minutes.
+    crashLoopBackOff: { maxContainerRestartPeriod: '1s' },
     containerRuntimeEndpoint: `unix://${CONTAINERD_SOCKET}`,
     evictionHard: {
       'memory.available': '100Mi',

@@ -44,9 +44,7 @@ export class TestRegistry {
   /** Serves a local image under the name that it has in a public registry. */
   async mirror(image: string, name: string): Promise<void> {
     const [host = '', ...rest] = name.split('/');
-    const mirrored = `docker://${this.host}/${rest.join('/')}`;
-    const args = ['push', '--quiet', '--tls-verify=false', image, mirrored];
-    await buildah(`image ${image} could not be mirrored`, args);
+    await this.receive(image, rest.join('/'));
     const directory = path.join(REGISTRY_MIRRORS, host);
     mkdirSync(directory, { recursive: true });
     const lines = [
@@ -55,6 +53,13 @@ export class TestRegistry {
       'capabilities = ["pull", "resolve"]',
     ];
     writeFileSync(path.join(directory, 'hosts.toml'), `${lines.join('\n')}\n`);
+  }
+
+  /** Pushes a local image to it, in the background. @param name without a host */
+  async receive(image: string, name: string): Promise<void> {
+    const to = `docker://${this.host}/${name}`;
+    const args = ['push', '--quiet', '--tls-verify=false', image, to];
+    await buildah(`image ${image} could not be pushed`, args, { inBackground: true });
   }
 
   /** Environment in which buildah pushes to it without TLS. */

@@ -36,11 +36,11 @@ export class TestNode extends Cluster {
 
   /**
    * Resolves when its node is ready. The caller calls stop().
-   * @param archives of the images to import
+   * @param archives of the images to import, which may still be built
    */
   static async start(
     runtime: ContainerRuntime,
-    archives: readonly string[],
+    archives: Promise<readonly string[]>,
     say: (line: string) => void,
   ): Promise<TestNode> {
     await sweepNode();
@@ -103,15 +103,20 @@ export class TestNode extends Cluster {
     await sweepNode();
   }
 
-  async #start(archives: readonly string[]): Promise<void> {
+  async #start(archives: Promise<readonly string[]>): Promise<void> {
     const containerd = this.plane.startDaemon('containerd', await prepareRuntime(this.runtime));
     await containerd.serving(() => runtimeServes(this.runtime));
-    await importImages(this.runtime, archives);
+    const imported = archives.then((files) => importImages(this.runtime, files));
+    await Promise.all([imported, this.#startAgents()]);
+    // Only now do pods of the product come.
+    await this.kubectl('label', 'node', NODE_NAME, 'nvidia-virtual/node=true');
+  }
+
+  async #startAgents(): Promise<void> {
     await this.#nameApiServer();
     this.plane.startDaemon('coredns', coreDns(this.plane));
     this.plane.startDaemon('kube-proxy', kubeProxy(this.plane));
     await this.plane.startDaemon('kubelet', kubelet(this.plane)).serving(() => this.#readySince(0));
-    await this.kubectl('label', 'node', NODE_NAME, 'nvidia-virtual/node=true');
   }
 
   /**

@@ -12,8 +12,8 @@ import { REPOSITORY } from '../../paths.js';
 import { TestKey } from '../signing-key.js';
 import { install as installByKrew, readPlatforms } from '../usage/krew.js';
 import { makeGpuUsage } from './gpu-usage.js';
-import { judgeInstallation } from './installation.js';
 import { tenantPod } from './pods.js';
+import { install, SLOTS, untilOffered } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 
 const RELEASE = path.join(REPOSITORY, 'toolchain', 'dist', 'release', 'main.js');
@@ -70,13 +70,13 @@ async function makeReleaseIn(parent: string): Promise<Release> {
 }
 
 /** Installs from the files alone, and leaves the product for the scenarios that follow. */
-async function judgeNode(scene: NodeScene, directory: string): Promise<void> {
-  const { cluster, tally, tenants } = scene;
+async function judgeNode({ cluster, tally, tenants }: NodeScene, directory: string): Promise<void> {
   const { registry, node, control, tag, kubeScheduler, redis } = chartImages();
   const ours = [node, control].map((name) => `${registry}/${name}:${tag}`);
   await cluster.forget([...ours, `${kubeScheduler}:v${KUBERNETES_VERSION}`, redis]);
   await cluster.import([path.join(directory, IMAGES)]);
-  await judgeInstallation(scene, path.join(directory, CHART));
+  await install(cluster, path.join(directory, CHART));
+  await untilOffered(cluster, SLOTS);
   await tenants.apply(tenantPod('computes', { does: 'once', slots: 2 }));
   const printed = await tenants.result('computes');
   tally.judge(
@@ -103,6 +103,7 @@ async function judgeFiles({ cluster, tally }: NodeScene, at: string, key: TestKe
   const bill = readFileSync(path.join(at, BILL), 'utf8');
   const images = ['node', 'control'].flatMap((name) =>
     ['deb/debian/libc6@', 'generic/node@', 'npm/ioredis@']
+      .concat(name === 'node' ? ['deb/debian/criu@'] : [])
       .filter((purl) => !bill.includes(`"bom-ref": "nvidia-virtual/${name}#pkg:${purl}`))
       .map((purl) => `${purl} of ${name} is missing`),
   );

@@ -1,8 +1,6 @@
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { gpuUsageJson } from './gpu-usage.js';
 import { tenantContainer, tenantPod } from './pods.js';
-import { judgeLeavings } from './processes.js';
-import { SLOTS, untilOffered } from './product.js';
 import type { Scenario, Scene } from './scene.js';
 
 /** Fails the first time, and works from then on. */
@@ -32,12 +30,13 @@ const CONTAINERS = {
  */
 export const containers: Scenario = {
   name: 'containers',
+  beside: true,
   anywhere: true,
   about:
     'a pod with an init container, a sidecar and two containers, one of which fails and ' +
     'restarts: each has its own part',
   async play(scene) {
-    const { cluster, tally, tenants } = scene;
+    const { tally, tenants } = scene;
     await tenants.apply(tenantPod('several', { spec: CONTAINERS }));
     await tenants.until('several', 'running', ({ status }) => status?.phase === 'Running');
     tally.judge(
@@ -59,8 +58,6 @@ export const containers: Scenario = {
       problemsOf(await slots(scene), 'assists 1,fails 2,prepares 3,works 1'),
     );
     await tenants.delete('pod', 'several');
-    await untilOffered(cluster, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 

@@ -3,8 +3,8 @@ import { lookUntil } from '../../processes.js';
 import type { TestNode } from '../cluster/test-node.js';
 import { readCommands } from '../page-commands.js';
 import { tenantDeployment } from './pods.js';
-import { driverUsers, judgeLeavings } from './processes.js';
-import { partPods, SLOTS, untilOffered, untilReady, upgrade, userTools } from './product.js';
+import { driverUsers } from './processes.js';
+import { change, partPods, SLOTS, untilOffered, userTools } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 
 const REPLICAS = 2;
@@ -19,11 +19,9 @@ const PODS = 'app.kubernetes.io/name!=nvidia-virtual';
 export const driverUpgrade: NodeScenario = {
   name: 'driver-upgrade',
   about: 'a drain, and driver upgrades by the commands of the page and by the operator',
+  values: { 'node.warmWorkers': '1' },
   async play(scene) {
     const { cluster, tally, tenants } = scene;
-    await upgrade(cluster, { 'node.warmWorkers': '1' });
-    await untilReady(cluster, 'node');
-    await untilOffered(cluster, SLOTS);
     await tenants.apply(tenantDeployment('drained', REPLICAS, { slots: 2 }));
     await untilWorking(scene);
     tally.judge(
@@ -65,9 +63,7 @@ export const driverUpgrade: NodeScenario = {
     await cluster.kubectl('label', 'node', cluster.nodeName, `${STATE}-`);
     await tenants.delete('deployment', 'drained');
     await tenants.gone();
-    await upgrade(cluster);
-    await untilReady(cluster, 'node');
-    await judgeLeavings(scene);
+    await change(cluster, {}); // its warm worker ends
   },
 };
 

@@ -8,6 +8,7 @@ const TENANT = '/opt/programs/tenant';
 /** Problem of other systems: images with cuda-compat load NVIDIA's library. */
 export const foreignLibrary: Scenario = {
   name: 'foreign-library',
+  beside: true,
   anywhere: true,
   about: 'a pod whose image has another libcuda.so.1 loads ours; one that insists gets an event',
   async play({ tally, tenants }) {

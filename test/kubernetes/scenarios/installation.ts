@@ -6,12 +6,11 @@ export const installation: Scenario = {
   name: 'installation',
   anywhere: true,
   about: 'helm install, and a node that offers slots',
-  play: (scene) => judgeInstallation(scene),
+  play: judgeInstallation,
 };
 
-/** @param chart default: this tree's */
-export async function judgeInstallation({ cluster, tally }: Scene, chart?: string): Promise<void> {
-  await install(cluster, chart);
+async function judgeInstallation({ cluster, tally }: Scene): Promise<void> {
+  await install(cluster);
   await untilOffered(cluster, SLOTS);
   const parts = await Promise.all(
     ['node', 'scheduler', 'webhook', 'usage-api', 'redis'].map((part) => partPods(cluster, part)),

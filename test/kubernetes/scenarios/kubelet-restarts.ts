@@ -2,7 +2,6 @@ import { lookUntil } from '../../processes.js';
 import { usageProblems } from './gpu-usage.js';
 import { hasPrinted } from './node-log.js';
 import { tenantPod } from './pods.js';
-import { judgeLeavings } from './processes.js';
 import { SLOTS, untilOffered } from './product.js';
 import { untilRegistered } from './registration.js';
 import type { NodeScenario, NodeScene } from './scene.js';
@@ -46,7 +45,6 @@ export const kubeletRestarts: NodeScenario = {
     report(rounds);
     await tenants.delete('pod', 'steady');
     await untilOffered(cluster, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 
@@ -82,18 +80,24 @@ async function restart({ cluster, tenants }: NodeScene, round: number): Promise<
   return { gap, refused: MOST_TRIES, problems };
 }
 
-/** Waits until the pod has computed or failed. @returns the kubelet's message if it failed */
+/**
+ * Waits until the pod has computed or failed. A kubelet says ten seconds earlier in an event than
+ * in the pod's status that it refuses the pod. @returns the kubelet's message if it failed
+ */
 async function untilRan(tenants: Tenants, name: string): Promise<string | undefined> {
-  const look = async () => ({
-    hasComputed: hasPrinted(tenants.namespace, name, 'right'),
-    status: (await tenants.pod(name)).status,
-  });
-  const { status } = await lookUntil(
+  const look = async () => {
+    const hasComputed = hasPrinted(tenants.namespace, name, 'right');
+    const told = (await tenants.events(name)).map((event) => event.message ?? '');
+    const refusal = told.find((message) => STILL_COUNTS_THE_GONE.test(message));
+    const { phase, message } = (await tenants.pod(name)).status ?? {};
+    return { hasComputed, hasFailed: phase === 'Failed', refusal, message };
+  };
+  const { refusal, message } = await lookUntil(
     look,
-    (seen) => seen.hasComputed || seen.status?.phase === 'Failed',
-    { everyMs: 50 },
+    (seen) => seen.hasComputed || seen.hasFailed || seen.refusal !== undefined,
+    { everyMs: 100 },
   );
-  return status?.message;
+  return refusal ?? message;
 }
 
 async function judgeEnd(tenants: Tenants, name: string): Promise<string[]> {

@@ -1,10 +1,8 @@
 import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
-import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { lookUntil } from '../../processes.js';
-import { gpuUsageJson } from './gpu-usage.js';
+import { podProblems } from './gpu-usage.js';
 import { nodeGpus } from './node-inventory.js';
 import { tenantPod } from './pods.js';
-import { SLOTS, untilOffered, untilReady, upgrade } from './product.js';
+import { change } from './product.js';
 import type { NodeScenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -16,6 +14,7 @@ const MODELS = {
   'node.slotMemory': '1GiB',
   'node.simulated.gpus': '2',
   'node.simulated.memory': '16GiB\\,8GiB',
+  'node.managedMemory': 'moves',
 };
 const [LARGE_SLOTS, SMALL_SLOTS] = [16, 8];
 
@@ -24,12 +23,12 @@ export const memoryFirst: NodeScenario = {
   name: 'memory-first',
   about:
     'slots of a fixed size on two models of GPUs: pods that ask by memory get the same on both, ' +
-    'while a pod from before goes on',
+    'while a pod from before goes on; managed memory moves to a GPU',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('before', { slots: 3 }));
     await tenants.logUntil('before', 'working');
-    await change(scene, MODELS, LARGE_SLOTS + SMALL_SLOTS);
+    await change(cluster, MODELS, LARGE_SLOTS + SMALL_SLOTS);
     const before = await tenants.pod('before');
     tally.judge(
       'slotMemory changes: who runs goes on',
@@ -51,40 +50,24 @@ export const memoryFirst: NodeScenario = {
     await tenants.event('beyond', /1 slots of a GPU hold 1Gi.*ask for 2 slots/);
     tally.judge('explicit slots that hold less are refused with the number needed', []);
     await tenants.delete('pod/beyond');
-    await change(scene, {}, SLOTS);
+
+    await tenants.apply(tenantPod('managed', { does: 'managed 16' }));
+    const place = await tenants.result('managed');
+    tally.judge('managed memory is on the GPU', place === 'on the GPU\n' ? [] : [place]);
+    await tenants.delete('pod/managed');
   },
 };
 
-async function judgeModel({ cluster, tally, tenants }: Scene, model: InventoryGpu): Promise<void> {
+async function judgeModel({ tally, tenants }: Scene, model: InventoryGpu): Promise<void> {
   const name = `on-${model.slots}`;
   const annotations = { [MEMORY]: '1500Mi', [CORES]: '20', 'nvidia-virtual/gpu-uuid': model.uuid };
   await tenants.apply(tenantPod(name, { slots: 0, annotations }));
   await tenants.logUntil(name, 'working');
-  const look = async () => {
-    const asked = ['-n', tenants.namespace];
-    const { value, output } = await gpuUsageJson<{ items: PodGpuUsage[] }>(cluster, asked);
-    const { containers = [] } = value?.items.find(({ metadata }) => metadata.name === name) ?? {};
-    const [{ slots, memory, time } = {}] = containers;
-    const right = slots === 2 && memory?.quota === 1500 * MIB && time?.share === 20;
-    return right ? [] : [output];
-  };
   tally.judge(
     `of a GPU with ${model.slots} slots, 1500 MiB and 20 % are 2 slots, and exactly that`,
-    await lookUntil(look, (problems) => problems.length === 0, { everyMs: 500 }),
+    await podProblems(tenants, name, ({ containers: [{ slots, memory, time } = {}] }) => {
+      return slots === 2 && memory?.quota === 1500 * MIB && time?.share === 20;
+    }),
   );
   await tenants.delete(`pod/${name}`);
-}
-
-async function change(
-  { cluster }: Scene,
-  values: Readonly<Record<string, string>>,
-  slots: number,
-): Promise<void> {
-  await upgrade(cluster, values);
-  for (const part of ['node', 'scheduler', 'webhook']) await untilReady(cluster, part);
-  await untilOffered(cluster, slots);
-  await lookUntil(
-    async () => (await nodeGpus(cluster)).reduce((sum, gpu) => sum + gpu.slots, 0),
-    (sum) => sum === slots,
-  );
 }

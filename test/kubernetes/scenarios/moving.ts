@@ -1,15 +1,13 @@
 import { readInventory } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { lookUntil } from '../../processes.js';
-import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
+import { gpuUsage, servedPod } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
-import { judgeLeavings, killPart } from './processes.js';
-import { SLOTS, untilOffered, untilReady, upgrade } from './product.js';
+import { killPart } from './processes.js';
+import { SLOTS } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
-const VALUES = { 'node.simulated.gpus': '2', 'node.movable': 'true' };
 /** More than a half of a GPU. */
 const PART = 7;
 
@@ -17,9 +15,10 @@ const PART = 7;
 export const moving: NodeScenario = {
   name: 'moving',
   about: 'a pod that computes moves between GPUs, by command and by a drain; others get its slots',
+  values: { 'node.simulated.gpus': '2', 'node.movable': 'true' },
+  slots: 2 * SLOTS,
   async play(scene) {
     const { cluster, tally, tenants } = scene;
-    await change(scene, VALUES, 2 * SLOTS);
     const uuids = await movableGpus(scene);
     await tenants.apply(tenantPod('moves', { slots: PART, spec: { restartPolicy: 'Always' } }));
     await tenants.logUntil('moves', 'working');
@@ -59,8 +58,6 @@ export const moving: NodeScenario = {
     await judgeMove(scene, 1 - to, from);
     await judgeDrain(scene, 1 - to, uuids[to]);
     await tenants.delete('pod/moves');
-    await change(scene, {}, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 
@@ -119,21 +116,10 @@ async function movableGpus({ cluster }: NodeScene): Promise<readonly string[]> {
 }
 
 /** The GPU on which its node reports it, at last `expected`. */
-async function gpuOf({ cluster, tenants }: NodeScene, expected?: string): Promise<string> {
-  const args = ['pod', 'moves', '-n', tenants.namespace];
+async function gpuOf({ tenants }: NodeScene, expected?: string): Promise<string> {
   const look = async () => {
-    const { value } = await gpuUsageJson<PodGpuUsage>(cluster, args);
-    return value?.state === 'Active' ? (value.containers[0]?.gpus[0]?.uuid ?? '') : '';
+    const pod = await servedPod(tenants, 'moves');
+    return pod?.state === 'Active' ? (pod.containers[0]?.gpus[0]?.uuid ?? '') : '';
   };
   return lookUntil(look, (uuid) => uuid !== '' && uuid === (expected ?? uuid));
-}
-
-async function change(
-  { cluster }: NodeScene,
-  values: Readonly<Record<string, string>>,
-  slots: number,
-): Promise<void> {
-  await upgrade(cluster, values);
-  await untilReady(cluster, 'node');
-  await untilOffered(cluster, slots);
 }

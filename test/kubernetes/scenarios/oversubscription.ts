@@ -1,16 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { lookUntil } from '../../processes.js';
-import { nodeGpus } from './node-inventory.js';
 import { tenantPod } from './pods.js';
-import { allocations, arenaHolders, judgeLeavings } from './processes.js';
-import { SLOTS, untilOffered, untilReady, upgrade } from './product.js';
-import type { NodeScenario, NodeScene, Scene } from './scene.js';
+import { allocations, arenaHolders } from './processes.js';
+import { SLOTS } from './product.js';
+import type { NodeScenario, NodeScene } from './scene.js';
 import { memoryProblems } from './suspension.js';
 import { runsUndisturbed } from './tenants.js';
 
 /** Hosts of tests have less than half of that available, and programs use a little of it only. */
 const FACTOR = 1.5;
-const VALUES = { 'node.oversubscription': String(FACTOR), 'node.hostMemory': '16GiB' };
 const PODS = ['first', 'second'];
 /** MiB of an idle pod: so much that a part has to leave for another one. */
 const RESTING = 3072;
@@ -19,14 +17,15 @@ const RESTING = 3072;
 export const oversubscription: NodeScenario = {
   name: 'oversubscription',
   about: 'two pods of 70 % each compute on one GPU in turns, and one that is idle leaves',
+  values: { 'node.oversubscription': String(FACTOR), 'node.hostMemory': '16GiB' },
+  slots: SLOTS * FACTOR,
   async play(scene) {
     const { tally, tenants } = scene;
-    await change(scene, VALUES, SLOTS * FACTOR);
     for (const pod of PODS) await tenants.apply(tenantPod(pod, { slots: 0.7 * SLOTS }));
     for (const pod of PODS) await tenants.logUntil(pod, 'working');
     const before = await Promise.all(PODS.map((pod) => tenants.rounds(pod)));
     await Promise.all(
-      PODS.map((pod, index) => tenants.logUntil(pod, `${(before[index] ?? 0) + 40} rounds`)),
+      PODS.map((pod, index) => tenants.logUntil(pod, `${(before[index] ?? 0) + 20} rounds`)),
     );
     const disturbed: string[] = [];
     for (const pod of PODS)
@@ -41,7 +40,6 @@ export const oversubscription: NodeScenario = {
     await tenants.event('beyond', /GPUs have 10 slots, and container \w+ asks for 11 on one/);
     tally.judge('a pod cannot ask for more than a GPU has at a time', []);
     await tenants.delete('pod/beyond');
-    await change(scene, {}, SLOTS);
   },
 };
 
@@ -76,19 +74,4 @@ async function judgeWhatIsOut(scene: NodeScene): Promise<void> {
   await cluster.kubectl('drain', cluster.nodeName, '--ignore-daemonsets', '--force', drained);
   await tenants.gone();
   await cluster.kubectl('uncordon', cluster.nodeName);
-  await judgeLeavings(scene);
-}
-
-async function change(
-  { cluster }: Scene,
-  values: Readonly<Record<string, string>>,
-  slots: number,
-): Promise<void> {
-  await upgrade(cluster, values);
-  await untilReady(cluster, 'node');
-  await untilOffered(cluster, slots);
-  await lookUntil(
-    async () => (await nodeGpus(cluster)).reduce((sum, gpu) => sum + gpu.slots, 0),
-    (sum) => sum === slots,
-  );
 }

@@ -5,7 +5,7 @@ import { TestNode } from '../cluster/test-node.js';
 import type { Scene } from './scene.js';
 
 /** Processes of the product on the node, by a part of their command line. */
-export const PARTS = {
+const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
   'gpu-proxy': '/gpu-proxy\0serve',
   arbiter: '/nvidia-virtual-arbiter\0',
@@ -47,7 +47,7 @@ export async function killPart(part: Part): Promise<void> {
 }
 
 /** The workers on this node: they run from the directory of a version. */
-function workers(): number[] {
+export function workers(): number[] {
   return workersWhere(isOfNode);
 }
 
@@ -65,7 +65,10 @@ export function arenaHolders(): number[] {
  * Workers and allocation directories that a node without GPU pods should not have. Only checked if
  * this machine is the node.
  */
-export async function judgeLeavings({ cluster, tally }: Scene): Promise<void> {
+export async function judgeLeavings({
+  cluster,
+  tally,
+}: Pick<Scene, 'cluster' | 'tally'>): Promise<void> {
   if (cluster instanceof TestNode) tally.judge('and nothing is left', await leavings());
   else tally.skip('nothing is left', 'the node is another machine');
 }

@@ -1,11 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { V1Pod } from '@kubernetes/client-node';
 import type { CommandResult } from '@nvidia-virtual/toolchain/command';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '../../paths.js';
 import { lookUntil, PATIENCE_MS } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
+import { nodeGpus } from './node-inventory.js';
 import { RESOURCE } from './pods.js';
 import { NAMESPACE, RELEASE } from './release.js';
 
@@ -13,11 +15,14 @@ const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 /** Slots of the node's GPU. */
 export const SLOTS = 10;
 
+/** Values of the chart by their names. */
+export type Values = Readonly<Record<string, string>>;
+
 /** The node has imported the images that the chart names without a value. */
 const VALUES = { 'node.backend': 'simulated' };
 
 /** `--set` for each value. */
-function settings(cluster: Cluster, values: Readonly<Record<string, string>>): string[] {
+function settings(cluster: Cluster, values: Values): string[] {
   return Object.entries({ ...VALUES, ...cluster.values, ...values }).flatMap(([name, value]) => [
     '--set',
     `${name}=${value}`,
@@ -28,11 +33,8 @@ function settings(cluster: Cluster, values: Readonly<Record<string, string>>): s
  * Installs as documented. @param chart default: this tree's. @param values in addition to those of
  * every test
  */
-export async function install(
-  cluster: Cluster,
-  chart = CHART,
-  values: Readonly<Record<string, string>> = {},
-): Promise<void> {
+export async function install(cluster: Cluster, chart = CHART, values: Values = {}): Promise<void> {
+  changes.delete(cluster);
   await cluster.helm(
     'install',
     RELEASE,
@@ -41,26 +43,20 @@ export async function install(
     NAMESPACE,
     '--create-namespace',
     ...settings(cluster, values),
-    '--wait',
     '--timeout',
     '120s',
   );
+  await rolledOut(cluster);
 }
 
 /** Installs with other values than `install`; it may fail. */
-export function tryInstall(
-  cluster: Cluster,
-  values: Readonly<Record<string, string>>,
-): Promise<CommandResult> {
+export function tryInstall(cluster: Cluster, values: Values): Promise<CommandResult> {
   const place = ['-n', NAMESPACE, '--create-namespace', '--timeout', '180s'];
   return cluster.tryHelm(['install', RELEASE, CHART, ...place, ...settings(cluster, values)]);
 }
 
 /** Resolves when the new pods are ready. @param values in addition to those of every test */
-export async function upgrade(
-  cluster: Cluster,
-  values: Readonly<Record<string, string>> = {},
-): Promise<void> {
+export async function upgrade(cluster: Cluster, values: Values = {}): Promise<void> {
   await cluster.helm(
     'upgrade',
     RELEASE,
@@ -68,22 +64,54 @@ export async function upgrade(
     '-n',
     NAMESPACE,
     ...settings(cluster, values),
-    '--wait',
     '--timeout',
     '120s',
+  );
+  await rolledOut(cluster);
+}
+
+/** The last change of each product. */
+const changes = new WeakMap<Cluster, { readonly values: Values; readonly done: Promise<void> }>();
+
+/**
+ * Upgrades the product to these values, if it has others. Resolves when its pods are ready and the
+ * node offers the slots.
+ */
+export function change(cluster: Cluster, values: Values, slots = SLOTS): Promise<void> {
+  const last = changes.get(cluster) ?? { values: {}, done: Promise.resolve() };
+  if (isDeepStrictEqual(values, last.values)) return last.done;
+  const done = upgradeUntilOffered(cluster, values, slots);
+  changes.set(cluster, { values, done });
+  return done;
+}
+
+async function upgradeUntilOffered(cluster: Cluster, values: Values, slots: number): Promise<void> {
+  await upgrade(cluster, values);
+  for (const part of ['node', 'scheduler', 'webhook']) await untilReady(cluster, part);
+  await untilOffered(cluster, slots);
+  await lookUntil(
+    async () => (await nodeGpus(cluster)).reduce((sum, gpu) => sum + gpu.slots, 0),
+    (sum) => sum === slots,
   );
 }
 
 /** Restarts all pods of the product at once. Resolves when they are ready again. */
 export async function restartProduct(cluster: Cluster): Promise<void> {
-  const all = (
-    await cluster.kubectl('-n', NAMESPACE, 'get', 'daemonset,deployment,statefulset', '-o', 'name')
-  )
-    .trim()
-    .split('\n');
-  await cluster.kubectl('-n', NAMESPACE, 'rollout', 'restart', ...all);
-  for (const one of all)
-    await cluster.kubectl('-n', NAMESPACE, 'rollout', 'status', one, '--timeout=90s');
+  await cluster.kubectl('-n', NAMESPACE, 'rollout', 'restart', ...(await workloads(cluster)));
+  await rolledOut(cluster);
+}
+
+/** Resolves when all of them have new pods, which are ready. */
+async function rolledOut(cluster: Cluster): Promise<void> {
+  const status = ['rollout', 'status', '--timeout=120s', ...(await workloads(cluster))];
+  await cluster.kubectl('-n', NAMESPACE, ...status);
+}
+
+/** `daemonset.apps/NAME` and others. */
+async function workloads(cluster: Cluster): Promise<string[]> {
+  const kinds = 'daemonset,deployment,statefulset';
+  const names = await cluster.kubectl('-n', NAMESPACE, 'get', kinds, '-o', 'name');
+  return names.trim().split('\n');
 }
 
 export async function uninstall(cluster: Cluster): Promise<void> {

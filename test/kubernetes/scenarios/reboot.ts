@@ -1,7 +1,6 @@
 import { lookUntil } from '../../processes.js';
 import { gpuUsage, usageProblems } from './gpu-usage.js';
 import { tenantDeployment } from './pods.js';
-import { judgeLeavings } from './processes.js';
 import { SLOTS, untilOffered, untilReady } from './product.js';
 import type { NodeScenario, Scene } from './scene.js';
 
@@ -44,7 +43,6 @@ export const reboot: NodeScenario = {
     await tenants.delete('deployment', 'survives', 'waits');
     await tenants.gone();
     await untilOffered(cluster, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 

@@ -2,13 +2,21 @@ import { pause } from '../../processes.js';
 import type { TestNode } from '../cluster/test-node.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
-import { judgeLeavings, killPart, PARTS, type Part } from './processes.js';
+import { killPart, type Part } from './processes.js';
 import { restartProduct, SLOTS, untilOffered, untilReady } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 import { runsUndisturbed, type TenantObject } from './tenants.js';
 
 const TENANTS = ['ada', 'bob', 'cleo'];
-const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
+/** The kubelet has a scenario of its own. */
+const DAEMONS = ['containerd', 'kube-proxy'] as const;
+/** Killed one after the other; those that wait for nothing of each other, together. */
+const KILLED: readonly (readonly Part[])[] = [
+  ['device plugin', 'extender'],
+  ['gpu-proxy', 'scheduler'],
+  ['arbiter', 'redis'],
+  ['webhook', 'usage API'],
+];
 
 /**
  * Problems of other systems: a restart of kubelet or plugin kills GPU pods; an unavailable
@@ -23,18 +31,23 @@ export const restarts: NodeScenario = {
     const { cluster, tenants } = scene;
     await tenants.apply(...TENANTS.map((name) => tenantPod(name)));
     await Promise.all(TENANTS.map((name) => tenants.logUntil(name, 'working')));
-    for (const daemon of DAEMONS) await tryKilling(scene, daemon, () => restart(cluster, daemon));
-    for (const part of Object.keys(PARTS) as Part[])
-      await tryKilling(scene, part, () => killPart(part));
+    await tryKilling(scene, DAEMONS, (daemon) => restart(cluster, daemon));
+    for (const parts of KILLED) await tryKilling(scene, parts, killPart);
     await interrupt(scene, 'everything was restarted', () => restartProduct(cluster));
     await tenants.delete('pod', ...TENANTS);
     await untilOffered(cluster, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 
-function tryKilling(scene: NodeScene, what: string, kill: () => Promise<void>): Promise<void> {
-  return interrupt(scene, `${what} was killed`, kill);
+async function tryKilling<T extends string>(
+  scene: NodeScene,
+  what: readonly T[],
+  kill: (one: T) => Promise<void>,
+): Promise<void> {
+  const verb = what.length > 1 ? 'were' : 'was';
+  await interrupt(scene, `${what.join(' and ')} ${verb} killed`, async () => {
+    await Promise.all(what.map((one) => kill(one)));
+  });
 }
 
 async function interrupt(
@@ -95,7 +108,6 @@ async function disturbances(
 }
 
 async function restart(cluster: TestNode, name: (typeof DAEMONS)[number]): Promise<void> {
-  if (name === 'kubelet') return cluster.restartKubelet();
   if (name === 'containerd') return cluster.restartRuntime();
   const daemon = cluster.daemon(name);
   await daemon.kill();

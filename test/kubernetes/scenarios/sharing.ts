@@ -1,6 +1,6 @@
 import { lookUntil } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
-import { usageProblems } from './gpu-usage.js';
+import { podsProblems } from './gpu-usage.js';
 import { nodeGpu } from './node-inventory.js';
 import { tenantPod } from './pods.js';
 import type { Scenario } from './scene.js';
@@ -15,6 +15,7 @@ const SLACK = 32;
  */
 export const sharing: Scenario = {
   name: 'sharing',
+  beside: true,
   anywhere: true,
   about:
     'two pods share a GPU, each sees its own slice, and one that exceeds its quota does not ' +
@@ -41,7 +42,7 @@ export const sharing: Scenario = {
 
     tally.judge(
       'kubectl gpu-usage shows who works',
-      await usageProblems(cluster, tenants.namespace, { anna: 2, otto: 3 }),
+      await podsProblems(cluster, tenants.namespace, { anna: 2, otto: 3 }),
     );
 
     tally.judge('a priority needs a permission', await permissionProblems(cluster, tenants));

@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs';
+import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import { STATE_ROOT } from '../cluster/places.js';
-import { usageProblems } from './gpu-usage.js';
+import { podsProblems } from './gpu-usage.js';
 import { ordinaryPod, tenantPod } from './pods.js';
 import { allocations } from './processes.js';
 import { partPods } from './product.js';
@@ -10,11 +12,13 @@ import { runsUndisturbed } from './tenants.js';
 
 export const stolenSocket: NodeScenario = {
   name: 'stolen-socket',
+  beside: true,
   about: 'a pod with the stolen socket of another is refused, and the other is not affected',
   async play({ cluster, tally, tenants }) {
     await tenants.apply(tenantPod('owner'));
     await tenants.logUntil('owner', 'working');
-    await tenants.apply(ordinaryPod('thief', ['/opt/programs/tenant', 'once'], stolen()));
+    const loot = stolen((await tenants.pod('owner')).metadata?.uid);
+    await tenants.apply(ordinaryPod('thief', ['/opt/programs/tenant', 'once'], loot));
     const printed = await tenants.result('thief');
     tally.judge(
       'a pod with the socket of another is refused',
@@ -40,7 +44,7 @@ export const stolenSocket: NodeScenario = {
     );
     tally.judge(
       'and kubectl gpu-usage shows it alone',
-      await usageProblems(cluster, tenants.namespace, { owner: 1 }),
+      await podsProblems(cluster, tenants.namespace, { owner: 1 }),
     );
     await tenants.delete('pod', 'owner', 'thief');
   },
@@ -49,8 +53,8 @@ export const stolenSocket: NodeScenario = {
 /**
  * What a pod can steal that may mount directories of the host; a hardened node allows no such pod.
  */
-function stolen(): Record<string, string> {
-  const [id] = allocations();
+function stolen(podUid: string | undefined): Record<string, string> {
+  const id = allocations().find((each) => isOf(each, podUid));
   const [version] = readdirSync(`${STATE_ROOT}/versions`).filter((name) =>
     /^[0-9a-f]+$/.test(name),
   );
@@ -58,4 +62,13 @@ function stolen(): Record<string, string> {
     '/run/nvidia-virtual': `${STATE_ROOT}/state/allocations/${id}/client`,
     '/usr/lib/x86_64-linux-gnu/libcuda.so.1': `${STATE_ROOT}/versions/${version}/lib/libcuda.so.1`,
   };
+}
+
+function isOf(id: string, podUid: string | undefined): boolean {
+  const file = `${STATE_ROOT}/state/allocations/${id}/${SPECIFICATION}`;
+  try {
+    return readSpecification(file).owner?.podUid === podUid;
+  } catch {
+    return false; // its pod is just starting
+  }
 }

@@ -1,7 +1,6 @@
 import type { Cluster } from '../cluster/cluster.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantJob } from './pods.js';
-import { judgeLeavings } from './processes.js';
 import { partPods, SLOTS, untilOffered } from './product.js';
 import { NAMESPACE } from './release.js';
 import type { Scenario } from './scene.js';
@@ -53,7 +52,6 @@ export const storm: Scenario = {
     );
     await tenants.delete('job', 'storm');
     await untilOffered(cluster, SLOTS);
-    await judgeLeavings(scene);
   },
 };
 

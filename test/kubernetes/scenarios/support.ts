@@ -8,6 +8,7 @@ import type { Scenario, Scene } from './scene.js';
 
 export const support: Scenario = {
   name: 'support',
+  beside: true,
   anywhere: true,
   about: 'kubectl gpu-usage doctor finds nothing wrong, and the archive has logs but no secret',
   async play(scene) {

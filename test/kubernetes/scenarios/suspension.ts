@@ -3,62 +3,77 @@ import {
   canReadPayers,
   nodePayer,
 } from '@nvidia-virtual/gpu-proxy/testing/page-payers';
-import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { lookUntil } from '../../processes.js';
 import { TestNode } from '../cluster/test-node.js';
-import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
+import { gpuUsage, podProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
-import { arenaHolders, killPart } from './processes.js';
-import type { Scene } from './scene.js';
+import { arenaHolders } from './processes.js';
+import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
-/**
- * Suspends and resumes a pod that computes, and deletes it while it is suspended. The user `viewer`
- * may view the namespace.
- */
-export async function judgeSuspension(scene: Scene, pod: string): Promise<void> {
-  const { cluster, tally, tenants } = scene;
-  const viewer = await cluster.kubeconfigAs('viewer', tenants.namespace);
-  const refused = await gpuUsage(cluster, ['suspend', pod], viewer);
-  tally.judge(
-    'a user who may only view a pod cannot suspend it',
-    refused.status === 1 && refused.output.includes('Permission denied') ? [] : [refused.output],
-  );
+const POD = 'leaves';
 
-  await cluster.kubectl(
-    ...['-n', tenants.namespace, 'create', 'rolebinding', 'editor'],
-    ...['--clusterrole=edit', '--user=editor'],
+/** Problem of other systems: memory of a pod that does not compute cannot be used by others. */
+export const suspension: Scenario = {
+  name: 'suspension',
+  beside: true,
+  anywhere: true,
+  about: 'who may edit a pod suspends and resumes it; its memory leaves, and it notices nothing',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    // It is deleted while it is suspended, and cannot end by itself.
+    const spec = { terminationGracePeriodSeconds: 1 };
+    await tenants.apply(tenantPod(POD, { does: 'hold 64', slots: 2, spec }));
+    await tenants.logUntil(POD, 'working');
+    await bind(scene, 'view');
+    const viewer = await cluster.kubeconfigAs('view', tenants.namespace);
+    const refused = await gpuUsage(cluster, ['suspend', POD], viewer);
+    tally.judge(
+      'a user who may only view a pod cannot suspend it',
+      refused.status === 1 && refused.output.includes('Permission denied') ? [] : [refused.output],
+    );
+    await judgeSuspension(scene);
+  },
+};
+
+/** The user of this name gets the role of the same name in the namespace. */
+function bind({ cluster, tenants }: Scene, role: string): Promise<string> {
+  return cluster.kubectl(
+    ...['-n', tenants.namespace, 'create', 'rolebinding', role],
+    ...[`--clusterrole=${role}`, `--user=${role}`],
   );
-  const editor = await cluster.kubeconfigAs('editor', tenants.namespace);
-  const suspended = await gpuUsage(cluster, ['suspend', pod], editor);
+}
+
+async function judgeSuspension(scene: Scene): Promise<void> {
+  const { cluster, tally, tenants } = scene;
+  await bind(scene, 'edit');
+  const editor = await cluster.kubeconfigAs('edit', tenants.namespace);
+  const suspended = await gpuUsage(cluster, ['suspend', POD], editor);
   tally.judge(
     'a user who may edit it suspends it',
-    suspended.output.startsWith(`${pod} is suspended`) ? [] : [suspended.output],
+    suspended.output.startsWith(`${POD} is suspended`) ? [] : [suspended.output],
   );
-  await tenants.event(pod, /is suspended by nvidia-virtual\/suspended/);
-  tally.judge('its GPU memory is in host memory', await memoryProblems(scene, pod));
+  await tenants.event(POD, /is suspended by nvidia-virtual\/suspended/);
+  tally.judge('its GPU memory is in host memory', await memoryProblems(scene, POD));
   judgePayer(scene);
-  const before = await tenants.rounds(pod);
-  if (cluster instanceof TestNode) await killPart('gpu-proxy');
-  else tally.skip('a restart of gpu-proxy', 'the node is another machine');
+  const before = await tenants.rounds(POD);
   await tenants.apply(tenantPod('beside', { does: 'once' }));
   const beside = await tenants.result('beside');
   const { output: shown } = await gpuUsage(cluster, ['--no-headers'], editor);
-  tally.judge('its program waits, also while gpu-proxy restarts, and another one computes', [
+  tally.judge('its program waits, and another one computes', [
     ...(beside === 'right\n' ? [] : [`the other one printed ${beside}`]),
-    ...((await tenants.rounds(pod)) === before ? [] : ['it has computed meanwhile']),
-    ...(new RegExp(`^${pod} +Suspended `, 'm').test(shown) ? [] : [shown]),
+    ...((await tenants.rounds(POD)) === before ? [] : ['it has computed meanwhile']),
+    ...(new RegExp(`^${POD} +Suspended `, 'm').test(shown) ? [] : [shown]),
   ]);
 
-  const resumed = await gpuUsage(cluster, ['resume', pod], editor);
+  const resumed = await gpuUsage(cluster, ['resume', POD], editor);
   if (resumed.status !== 0) throw new Error(resumed.output);
-  await tenants.logUntil(pod, `${before + 20} rounds`);
+  await tenants.logUntil(POD, `${before + 20} rounds`);
   tally.judge(
     'resumed, it goes on with right results',
-    runsUndisturbed(await tenants.pod(pod)) ? [] : [await tenants.describe(pod)],
+    runsUndisturbed(await tenants.pod(POD)) ? [] : [await tenants.describe(POD)],
   );
-  await gpuUsage(cluster, ['suspend', pod], editor);
-  await tenants.delete('pod', pod);
+  await gpuUsage(cluster, ['suspend', POD], editor);
+  await tenants.delete('pod', POD);
   tally.judge('a suspended pod is deleted', []);
 }
 
@@ -67,17 +82,14 @@ export async function judgeSuspension(scene: Scene, pod: string): Promise<void> 
  * @returns what it shows
  */
 export async function memoryProblems(
-  { cluster, tenants }: Scene,
+  { tenants }: Scene,
   pod: string,
   part: 'all' | 'some' = 'all',
 ): Promise<string[]> {
-  const args = ['pod', pod, '-n', tenants.namespace];
-  const look = async () => {
-    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
-    const { used = 0, out = 0, state } = value?.containers[0]?.memory ?? {};
-    return state === 'out' && out > 0 && (part === 'some' || out === used) ? [] : [output];
-  };
-  return lookUntil(look, (problems) => problems.length === 0);
+  return podProblems(tenants, pod, ({ containers }) => {
+    const { used = 0, out = 0, state } = containers[0]?.memory ?? {};
+    return state === 'out' && out > 0 && (part === 'some' || out === used);
+  });
 }
 
 /** Requires that one session is suspended. */

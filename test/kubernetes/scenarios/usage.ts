@@ -1,10 +1,8 @@
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { lookUntil } from '../../processes.js';
-import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
+import { gpuUsage, nodeProblems, podProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { SLOTS } from './product.js';
 import type { Scenario, Scene } from './scene.js';
-import { judgeSuspension } from './suspension.js';
 
 const USED = 64;
 const MIB = 2 ** 20;
@@ -13,9 +11,10 @@ const MIB = 2 ** 20;
 export const usage: Scenario = {
   name: 'usage',
   anywhere: true,
+  beside: true,
   about:
     'kubectl gpu-usage shows what each pod holds and uses, and a tenant sees ' +
-    'its own namespace only; it suspends and resumes a pod',
+    'its own namespace only',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(
@@ -24,28 +23,20 @@ export const usage: Scenario = {
     );
     await tenants.logUntil('holds', 'working');
 
-    const holds = await untilShown(
-      scene,
-      'holds',
-      ({ state, memory }) => state === 'Active' && memory >= USED * MIB,
-    );
+    const holds = await podProblems(tenants, 'holds', (pod) => {
+      const { state, memory } = shownOf(pod);
+      return state === 'Active' && memory >= USED * MIB;
+    });
     tally.judge('a pod that works is Active, with the memory that it holds', holds);
-    const waits = await untilShown(
-      scene,
-      'waits',
-      ({ state, message }) => state === 'Waiting' && message.includes('Insufficient'),
-    );
+    const waits = await podProblems(tenants, 'waits', (pod) => {
+      const { state, message } = shownOf(pod);
+      return state === 'Waiting' && message.includes('Insufficient');
+    });
     tally.judge('a pod that waits is shown with the reason', waits);
-    const { output } = await gpuUsage(cluster, ['nodes', '--no-headers']);
-    const row = output.trim().split(/\s+/);
-    tally.judge(
-      'the node shows its free slots',
-      row[0] === cluster.nodeName && row.includes(String(SLOTS - 2)) ? [] : [output],
-    );
+    tally.judge('the node shows its free slots', await nodeProblems(cluster));
 
     tally.judge('a tenant sees its own namespace, and no other', await tenantView(scene));
-    await tenants.delete('pod', 'waits');
-    await judgeSuspension(scene, 'holds');
+    await tenants.delete('pod', 'waits', 'holds');
   },
 };
 
@@ -54,19 +45,6 @@ interface Shown {
   readonly message: string;
   /** Bytes. */
   readonly memory: number;
-}
-
-async function untilShown(
-  { cluster, tenants }: Scene,
-  pod: string,
-  holds: (shown: Shown) => boolean,
-): Promise<string[]> {
-  const args = ['pod', pod, '-n', tenants.namespace];
-  const look = async () => {
-    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, args);
-    return value && holds(shownOf(value)) ? [] : [output];
-  };
-  return lookUntil(look, (problems) => problems.length === 0);
 }
 
 function shownOf({ state, message = '', containers }: PodGpuUsage): Shown {

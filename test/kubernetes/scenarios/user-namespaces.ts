@@ -1,4 +1,4 @@
-import { usageProblems } from './gpu-usage.js';
+import { podsProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import type { NodeScenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
@@ -9,6 +9,7 @@ const NOT_MAPPED = /^\s*0\s+0\s/;
 
 export const userNamespaces: NodeScenario = {
   name: 'user-namespaces',
+  beside: true,
   about: 'a pod with hostUsers: false gets its slice, and its root is not root on the node',
   runtime: 'containerd-2',
   async play({ cluster, tally, tenants }) {
@@ -29,7 +30,7 @@ export const userNamespaces: NodeScenario = {
     );
     tally.judge(
       'and kubectl gpu-usage shows it',
-      await usageProblems(cluster, tenants.namespace, { mapped: SLOTS }),
+      await podsProblems(cluster, tenants.namespace, { mapped: SLOTS }),
     );
     const before = await tenants.rounds('mapped');
     await tenants.logUntil('mapped', `${before + 20} rounds`);

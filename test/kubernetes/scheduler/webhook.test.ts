@@ -367,7 +367,7 @@ describe('the annotation of the scheduler', () => {
   });
 });
 
-test('only its device plugin may write the inventory of a node', async () => {
+test('only its plugin writes the inventory of a node, and only its GPUs are drained', async () => {
   await cluster.addNode('one', []);
   const annotations = { 'nvidia-virtual/inventory': inventory([gpu('GPU-a')]) };
   expect(await refusalOf(cluster.annotateNode('one', annotations))).toContain(
@@ -381,6 +381,10 @@ test('only its device plugin may write the inventory of a node', async () => {
   } as const;
   await as(WRITERS.plugin).request(patch);
   await cluster.annotateNode('one', { other: 'may be written' });
+  const drain = (gpu: string) =>
+    cluster.annotateNode('one', { 'nvidia-virtual/drained-gpus': gpu });
+  expect(await refusalOf(drain('0'))).toContain('names 0, and node one has no such GPU');
+  await drain('gpu-a');
   await cluster.removeNode('one');
 });
 

@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs';
+import { lookUntil } from '../../processes.js';
+import { STATE_ROOT } from '../cluster/places.js';
+import { usageProblems } from './gpu-usage.js';
+import { tenantPod } from './pods.js';
+import { allocations, workers } from './processes.js';
+import { partPods, SLOTS, untilOffered, untilReady } from './product.js';
+import { NAMESPACE } from './release.js';
+import type { NodeScenario, NodeScene } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const FILES = `${STATE_ROOT}/state/checkpoints/saved`;
+
+/** Problem of other systems: to replace the driver of a node ends all programs of its GPUs. */
+export const checkpoint: NodeScenario = {
+  name: 'checkpoint',
+  about: 'a pod that computes goes to a file and back, after its worker and the node’s pod ended',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    await tenants.apply(tenantPod('saved', { does: 'keep 2' }));
+    await tenants.logUntil('saved', 'working');
+    const [id = ''] = allocations();
+    const before = workers();
+    const lost = await onNode(scene, 'checkpoint', id, '/tmp/saved');
+    tally.judge(
+      'a directory of the container is refused',
+      lost.status !== 0 && lost.output.includes(`${STATE_ROOT}/state/checkpoints`)
+        ? []
+        : [lost.output],
+    );
+    const written = await onNode(scene, 'checkpoint', id, FILES);
+    tally.judge('its GPU side is in a file', [
+      ...(written.status === 0 && existsSync(FILES) ? [] : [written.output]),
+      ...(await untilGone(before)),
+    ]);
+    const rounds = await tenants.rounds('saved');
+    await replaceNodePod(scene);
+    const restored = await onNode(scene, 'restore', FILES);
+    tally.judge(
+      'another pod of the node restores it',
+      restored.status === 0 ? [] : [restored.output],
+    );
+    await tenants.logUntil('saved', `${rounds + 20} rounds`);
+    tally.judge('it goes on with right results at the same addresses', [
+      ...(runsUndisturbed(await tenants.pod('saved')) ? [] : [await tenants.describe('saved')]),
+      ...(await usageProblems(cluster, tenants.namespace, { saved: 1 })),
+    ]);
+    await tenants.delete('pod/saved');
+    await untilOffered(cluster, SLOTS);
+  },
+};
+
+/** Runs a command of gpu-proxy, as an administrator does. */
+async function onNode({ cluster }: NodeScene, ...words: readonly string[]) {
+  const [pod] = await partPods(cluster, 'node');
+  const place = ['-n', NAMESPACE, 'exec', pod?.metadata?.name ?? '', '-c', 'gpu-proxy'];
+  return cluster.tryKubectl([...place, '--', 'gpu-proxy', ...words]);
+}
+
+async function untilGone(pids: readonly number[]): Promise<string[]> {
+  const left = await lookUntil(
+    () => workers().filter((pid) => pids.includes(pid)),
+    (some) => some.length === 0,
+  );
+  return left.map((pid) => `worker ${pid} is still there`);
+}
+
+async function replaceNodePod({ cluster }: NodeScene): Promise<void> {
+  const since = Date.now();
+  const which = ['-l', 'app.kubernetes.io/component=node'];
+  await cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', ...which, '--wait=true');
+  await untilReady(cluster, 'node', since);
+}
