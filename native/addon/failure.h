@@ -13,7 +13,8 @@ inline Napi::Value refuse(const Napi::Error& error) {
   return error.Env().Undefined();
 }
 
-/// Throws `what` with the name and text of errno: "sendDescriptors: EPIPE (Broken pipe)".
+/// Throws `what` with the name and text of errno: "sendDescriptors: EPIPE (Broken pipe)". As in
+/// Node's errors, `code` is the name.
 Napi::Value refuseErrno(Napi::Env env, const std::string& what, int error = errno);
 
 }  // namespace addon
