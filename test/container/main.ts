@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -6,7 +6,7 @@ import type { Outcome } from '../child.js';
 import { lookUntil } from '../processes.js';
 import { Tally } from '../tally.js';
 import { playedCluster, realCluster } from './cluster.js';
-import { Scene, type StartedPod } from './scene.js';
+import { Scene, type StartedPod, type User } from './scene.js';
 
 const HELP = `Tests a container, made by unshare, with only the result of Allocate: it sees its \
 slice, and has no other access to the GPU.
@@ -17,6 +17,7 @@ Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runti
 (default: pod)
   --cgroups cgroupfs|systemd cgroup driver of the kubelet; systemd uses cgroup version 2 if \
 available (default: cgroupfs)
+  --concurrent               the GPU is in concurrent mode, so the real one has MPS
   --show PATH                another file system of this machine that python3 needs; repeatable`;
 
 const { values } = parseArgs({
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     api: { type: 'string', default: 'real' },
     placement: { type: 'string', default: 'pod' },
     cgroups: { type: 'string', default: 'cgroupfs' },
+    concurrent: { type: 'boolean', default: false },
     show: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
   },
@@ -42,12 +44,13 @@ async function main(backend: 'real' | 'simulated'): Promise<number> {
   const cluster = values.api === 'played' ? await playedCluster(directory) : await realCluster();
   const placement = values.placement === 'none' ? 'none' : 'pod';
   const cgroups = values.cgroups === 'systemd' ? 'systemd' : 'cgroupfs';
-  const scene = new Scene({ backend, cluster, shown: values.show, placement, cgroups });
+  const { show: shown, concurrent } = values;
+  const scene = new Scene({ backend, cluster, shown, placement, cgroups, concurrent });
   try {
     await scene.start();
     const [one, other] = [await scene.startPod('one', SLOTS), await scene.startPod('other', SLOTS)];
     await judgeSlices(scene, tally, [one, other]);
-    await judgePlacement(scene, tally, one);
+    await judgeStay(scene, tally, one);
     if (backend === 'real') await judgeTraining(scene, tally, one);
     else tally.skip('training', 'the simulated GPU runs no PyTorch');
     await judgeWays(scene, tally, one);
@@ -78,23 +81,41 @@ async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod
   }
 }
 
+/** A program keeps its memory while it is suspended and in files. */
+async function judgeStay(scene: Scene, tally: Tally, started: StartedPod): Promise<void> {
+  const running = started.container.python('slice.py', { STAY: 'yes' });
+  const user = await scene.user(started);
+  await judgeSuspension(scene, tally, user);
+  if (values.placement === 'none') {
+    tally.skip('placement', 'it was not asked for');
+    tally.skip('files', 'CRIU is tried in the room of a worker');
+  } else {
+    judgePlacement(scene, tally, started, user);
+    await judgeFiles(scene, tally, user);
+  }
+  process.kill(user.session.pid, 'SIGUSR1');
+  const outcome = await running;
+  const saw = answerOf(outcome);
+  tally.judge('memory afterwards', differences(saw, { copied: true }, outcome));
+}
+
 /** The pod is charged for the host resources of its worker, which ends with the pod. */
-async function judgePlacement(
-  scene: Scene,
-  tally: Tally,
-  { pod, container }: StartedPod,
-): Promise<void> {
-  if (values.placement === 'none') return tally.skip('placement', 'it was not asked for');
-  const uid = pod.metadata?.uid as string;
-  const running = container.python('slice.py', { STAY: '2' });
-  const look = () => scene.workerCgroups(uid);
-  const cgroups = await lookUntil(look, (found) => found.length > 0, { everyMs: 20 });
-  await running;
-  const beneath = scene.isBeneath(uid, cgroups);
-  tally.judge(
-    'placement',
-    beneath ? [] : [`the worker is in ${cgroups.join(', ') || 'no cgroup, since there was none'}`],
-  );
+function judgePlacement(scene: Scene, tally: Tally, { pod }: StartedPod, { session }: User): void {
+  const cgroups = readFileSync(`/proc/${session.workerPid}/cgroup`, 'utf8').trim().split('\n');
+  const beneath = scene.isBeneath(pod.metadata?.uid as string, cgroups);
+  tally.judge('placement', beneath ? [] : [`the worker is in ${cgroups.join(', ')}`]);
+}
+
+async function judgeSuspension(scene: Scene, tally: Tally, user: User): Promise<void> {
+  const outBytes = await scene.suspend(user);
+  tally.judge('suspension', outBytes > 0 ? [] : ['no memory was out']);
+}
+
+async function judgeFiles(scene: Scene, tally: Tally, user: User): Promise<void> {
+  if (!scene.hasCriu) return tally.skip('files', 'CRIU is not installed beside the worker');
+  const problems: string[] = [];
+  await scene.writeAndContinue(user).catch((error: Error) => problems.push(error.message));
+  tally.judge('files', problems);
 }
 
 async function judgeTraining(scene: Scene, tally: Tally, { container }: StartedPod): Promise<void> {

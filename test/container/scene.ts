@@ -1,16 +1,26 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
-import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
+import type {
+  AllocationMessage,
+  GpuMessage,
+  SessionMessage,
+} from '@nvidia-virtual/node-state/admin/messages';
 import { KubeletResources } from '../kubernetes/binding/kubelet-resources.js';
 import { type CgroupDriver, PodCgroups } from '../kubernetes/binding/pod-cgroup.js';
-import { until } from '../processes.js';
+import { RELEASE } from '../paths.js';
+import { lookUntil, until } from '../processes.js';
 import type { Cluster } from './cluster.js';
 import { Container } from './container.js';
+
+/** Where .ci/criu puts CRIU, beside the worker. */
+const CRIU = path.join(RELEASE, 'native', 'worker', 'criu');
+/** As in the chart. */
+const WORKER_UIDS = '72000-72099';
 
 interface SceneOptions {
   readonly backend: 'real' | 'simulated';
@@ -20,6 +30,7 @@ interface SceneOptions {
   readonly placement: 'pod' | 'none';
   /** The cgroup driver that the test uses as the kubelet. */
   readonly cgroups: CgroupDriver;
+  readonly concurrent: boolean;
 }
 
 /** A pod with one container that the kubelet admitted. */
@@ -27,6 +38,11 @@ export interface StartedPod {
   readonly pod: V1Pod;
   readonly container: Container;
   readonly slots: readonly string[];
+}
+
+export interface User {
+  readonly allocation: AllocationMessage;
+  readonly session: SessionMessage;
 }
 
 /**
@@ -38,6 +54,7 @@ export class Scene {
   readonly #resources = new KubeletResources(this.node.kubelet.root);
   readonly #cgroups: PodCgroups;
   readonly #taken = new Set<string>();
+  readonly hasCriu = existsSync(CRIU);
   proxy!: ProcessUnderTest;
 
   constructor(options: SceneOptions) {
@@ -50,6 +67,7 @@ export class Scene {
     const { backend, cluster, placement } = this.#options;
     await this.node.kubelet.start();
     await this.#resources.start();
+    if (this.hasCriu) cpSync(CRIU, path.join(this.node.installation, 'criu'), { recursive: true });
     // A machine with a GPU may itself be a container of NVIDIA's runtime.
     const plugin = this.node.startPlugin([
       '--allow',
@@ -57,7 +75,16 @@ export class Scene {
       '--kubeconfig',
       cluster.kubeconfig,
     ]);
-    this.proxy = await this.node.startProxy({ backend, placement, kubeconfig: cluster.kubeconfig });
+    const { kubeconfig } = cluster;
+    const args = [
+      '--gpu-mode',
+      this.#mode,
+      '--worker-uids',
+      WORKER_UIDS,
+      '--managed-memory',
+      'moves',
+    ];
+    this.proxy = await this.node.startProxy({ backend, placement, kubeconfig, args });
     const offered = await until(() => this.node.kubelet.healthy.length > 0);
     if (!offered) throw new Error(`no slots were offered:\n${plugin.output}${this.proxy.output}`);
   }
@@ -71,7 +98,8 @@ export class Scene {
       nodeName: 'node-1',
       containers: [{ name: 'main', image: 'any', resources: { limits } }],
     };
-    const pod = await this.#options.cluster.createPod({ metadata: { name }, spec });
+    const annotations = { 'nvidia-virtual/mode': this.#mode };
+    const pod = await this.#options.cluster.createPod({ metadata: { name, annotations }, spec });
     const answer = await kubelet.allocate(slots);
     for (const slot of slots) this.#taken.add(slot);
     this.#resources.give(name, 'main', slots);
@@ -106,19 +134,42 @@ export class Scene {
     return cgroups.some((line) => pods.some((pod) => line.includes(pod)));
   }
 
-  /** Cgroups of the worker that serves a pod, if it has one. */
-  async workerCgroups(podUid: string): Promise<readonly string[]> {
-    const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
-    const [session] = allocation?.sessions ?? [];
-    return session
-      ? readFileSync(`/proc/${session.workerPid}/cgroup`, 'utf8').trim().split('\n')
-      : [];
+  /** A program of the pod that has memory on the GPU. @throws Error if there is none in time */
+  async user({ pod }: StartedPod): Promise<User> {
+    const podUid = pod.metadata?.uid as string;
+    const look = async () => {
+      const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
+      const session = allocation?.sessions.find(({ memoryBytes }) => memoryBytes > 0);
+      return allocation && session && { allocation, session };
+    };
+    const user = await lookUntil(look, (found) => found !== undefined, { everyMs: 20 });
+    if (user === undefined) throw new Error(`pod ${pod.metadata?.name} does not use the GPU`);
+    return user;
+  }
+
+  /** Takes the GPU from it, and gives it back. @returns the bytes that were out */
+  async suspend({ allocation: { id } }: User): Promise<number> {
+    const { outBytes } = await this.#ask((client) => client.call('suspendAllocation', { id }));
+    await this.#ask((client) => client.call('resumeAllocation', { id }));
+    return outBytes;
+  }
+
+  /** Ends its worker, and makes it again from files. */
+  async writeAndContinue({ allocation: { id } }: User): Promise<void> {
+    const directory = path.join(this.node.state, 'checkpoints', id);
+    const request = { id, directory, key: '' };
+    await this.#ask((client) => client.call('checkpointAllocation', request));
+    await this.#ask((client) => client.call('restoreAllocation', { directory, key: '' }));
   }
 
   async end(): Promise<void> {
     this.#resources.stop();
     await this.node.remove();
     await this.#cgroups.remove();
+  }
+
+  get #mode(): string {
+    return this.#options.concurrent ? 'concurrent' : 'exclusive';
   }
 
   async #ask<T>(question: (client: AdminClient) => Promise<T>): Promise<T> {

@@ -1,13 +1,18 @@
-"""Uses the GPU through the driver API only. Prints what it sees as JSON."""
+"""Uses the GPU through the driver API only. Prints what it sees as JSON.
+
+With STAY in its environment, it reads its memory again after SIGUSR1.
+"""
 
 import ctypes
 import json
 import os
+import signal
 import sys
-import time
 
 cuda = ctypes.CDLL("libcuda.so.1")
 MiB = 1 << 20
+# Before the test can send it.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 
 
 def must(name, *arguments):
@@ -39,11 +44,11 @@ status, pointer = allocate(MiB)
 sent = (ctypes.c_ubyte * MiB)(*([1, 2, 3, 5] * (MiB // 4)))
 received = (ctypes.c_ubyte * MiB)()
 must("cuMemcpyHtoD_v2", pointer, sent, ctypes.c_size_t(MiB))
-must("cuMemcpyDtoH_v2", received, pointer, ctypes.c_size_t(MiB))
 beyond, _ = allocate(total.value + MiB)
-
-# The test inspects the worker meanwhile.
-time.sleep(float(os.environ.get("STAY", "0")))
+# The test inspects the worker meanwhile, suspends it, and writes it to files.
+if "STAY" in os.environ:
+    signal.sigwait({signal.SIGUSR1})
+must("cuMemcpyDtoH_v2", received, pointer, ctypes.c_size_t(MiB))
 json.dump(
     {
         "devices": count.value,
