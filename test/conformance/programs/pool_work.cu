@@ -3,37 +3,54 @@
 #include "show_driver.h"
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr unsigned long long kLong = 100'000'000;  ///< ns
+constexpr unsigned long long kMost = 10'000'000'000;  ///< ns
 
-__global__ void last(unsigned long long nanoseconds) {
+/// Runs until the host writes to `*go`. The limit is for one that waits for this kernel instead.
+__global__ void hold(const volatile unsigned* go) {
   unsigned long long begin, now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
   do {
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  } while (now - begin < nanoseconds);
+  } while (*go == 0 && now - begin < kMost);
 }
+
+/// Work of streams that ends when the host says so.
+class Work {
+ public:
+  Work() { SHOW(cudaHostAlloc(&go_, sizeof(*go_), cudaHostAllocMapped)); }
+  void begin(cudaStream_t stream) { hold<<<1, 1, 0, stream>>>(go_); }
+  void end() { *go_ = 1; }
+  void endAndWait() {
+    end();
+    SHOW(cudaDeviceSynchronize());
+    *go_ = 0;
+  }
+
+ private:
+  volatile unsigned* go_ = nullptr;
+};
 
 static const char* state(cudaStream_t stream) {
   return cudaStreamQuery(stream) == cudaSuccess ? "done" : "under way";
 }
 
 /// Which work a free waits for.
-static void frees(cudaStream_t stream, cudaStream_t other) {
+static void frees(Work& work, cudaStream_t stream, cudaStream_t other) {
   void* memory = nullptr;
   SHOW(cudaMallocAsync(&memory, kMiB, stream));
   SHOW(cudaStreamSynchronize(stream));
-  last<<<1, 1, 0, stream>>>(kLong);
-  last<<<1, 1, 0, other>>>(2 * kLong);
+  work.begin(stream);
+  work.begin(other);
   SHOW(cudaFree(memory));
   std::printf("cudaFree of pool memory: its stream is %s, another is %s\n", state(stream), state(other));
-  SHOW(cudaDeviceSynchronize());
+  work.endAndWait();
 
   SHOW(cudaMallocAsync(&memory, kMiB, stream));
   SHOW(cudaStreamSynchronize(stream));
-  last<<<1, 1, 0, stream>>>(kLong);
+  work.begin(stream);
   SHOW(cudaFreeAsync(memory, stream));
   std::printf("cudaFreeAsync: its stream is %s\n", state(stream));
-  SHOW(cudaDeviceSynchronize());
+  work.endAndWait();
 }
 
 /// Copies and memsets that leave an allocation.
@@ -54,11 +71,12 @@ static void bounds(cudaStream_t stream) {
 }
 
 /// Memory that a stream has freed, for another stream after the work.
-static void reuse(cudaStream_t stream, cudaStream_t other) {
+static void reuse(Work& work, cudaStream_t stream, cudaStream_t other) {
   void *before = nullptr, *after = nullptr;
   SHOW(cudaMallocAsync(&before, 64 * kMiB, stream));
-  last<<<1, 1, 0, stream>>>(kLong);
+  work.begin(stream);
   SHOW(cudaFreeAsync(before, stream));
+  work.end();
   while (cudaStreamQuery(stream) == cudaErrorNotReady) continue;
   SHOW(cudaMallocAsync(&after, 64 * kMiB, other));
   std::printf("after the work, another stream gets the same memory: %s\n", yesNo(after == before));
@@ -70,9 +88,8 @@ int main() {
   cudaStream_t stream, other;
   SHOW(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   SHOW(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-  last<<<1, 1, 0, stream>>>(1);
-  SHOW(cudaDeviceSynchronize());
-  frees(stream, other);
+  Work work;
+  frees(work, stream, other);
   bounds(stream);
-  reuse(stream, other);
+  reuse(work, stream, other);
 }
