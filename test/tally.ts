@@ -15,6 +15,10 @@ export class Tally {
     console.log(failure);
   }
 
+  get failed(): boolean {
+    return this.#failures.length > 0;
+  }
+
   /** Records that checks were not made. */
   skip(what: string, why: string, count = 1): void {
     this.#skipped += count;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -55,7 +55,10 @@ async function main(backend: 'real' | 'simulated'): Promise<number> {
     else tally.skip('training', 'the simulated GPU runs no PyTorch');
     await judgeWays(scene, tally, one);
     await judgeRelease(scene, tally, [one, other]);
+  } catch (error) {
+    tally.judge('the test', [(error as Error).message]);
   } finally {
+    if (tally.failed) console.log(`gpu-proxy said:\n${scene.proxy.output}`);
     await scene.end();
     await cluster.stop();
     rmSync(directory, { recursive: true, force: true });
@@ -83,17 +86,19 @@ async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod
 
 /** A program keeps its memory while it is suspended and in files. */
 async function judgeStay(scene: Scene, tally: Tally, started: StartedPod): Promise<void> {
+  await scene.becomesIdle(started);
   const running = started.container.python('slice.py', { STAY: 'yes' });
   const user = await scene.user(started);
-  await judgeSuspension(scene, tally, user);
-  if (values.placement === 'none') {
-    tally.skip('placement', 'it was not asked for');
-    tally.skip('files', 'CRIU is tried in the room of a worker');
+  if (values.placement === 'pod') judgePlacement(scene, tally, started, user);
+  else tally.skip('placement', 'it was not asked for');
+  if (values.concurrent) {
+    tally.skip('suspension and files', 'in concurrent mode memory does not move', 2);
   } else {
-    judgePlacement(scene, tally, started, user);
+    await judgeSuspension(scene, tally, user);
     await judgeFiles(scene, tally, user);
   }
-  process.kill(user.session.pid, 'SIGUSR1');
+  // If its worker has failed, it has ended.
+  if (existsSync(`/proc/${user.session.pid}`)) process.kill(user.session.pid, 'SIGUSR1');
   const outcome = await running;
   const saw = answerOf(outcome);
   tally.judge('memory afterwards', differences(saw, { copied: true }, outcome));
@@ -112,6 +117,8 @@ async function judgeSuspension(scene: Scene, tally: Tally, user: User): Promise<
 }
 
 async function judgeFiles(scene: Scene, tally: Tally, user: User): Promise<void> {
+  if (values.placement === 'none')
+    return tally.skip('files', 'CRIU is tried in the room of a worker');
   if (!scene.hasCriu) return tally.skip('files', 'CRIU is not installed beside the worker');
   const problems: string[] = [];
   await scene.writeAndContinue(user).catch((error: Error) => problems.push(error.message));

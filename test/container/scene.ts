@@ -1,4 +1,4 @@
-import { cpSync, existsSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
@@ -65,6 +65,8 @@ export class Scene {
   /** @throws Error if the slots are not offered in time */
   async start(): Promise<void> {
     const { backend, cluster, placement } = this.#options;
+    // The users of workers enter it.
+    chmodSync(this.node.directory, 0o711);
     await this.node.kubelet.start();
     await this.#resources.start();
     if (this.hasCriu) cpSync(CRIU, path.join(this.node.installation, 'criu'), { recursive: true });
@@ -134,12 +136,19 @@ export class Scene {
     return cgroups.some((line) => pods.some((pod) => line.includes(pod)));
   }
 
-  /** A program of the pod that has memory on the GPU. @throws Error if there is none in time */
+  /** Until the pod's programs have ended. */
+  async becomesIdle({ pod }: StartedPod): Promise<void> {
+    const look = () => this.#allocationOf(pod);
+    const allocation = await lookUntil(look, (found) => found?.sessions.length === 0);
+    if (allocation?.sessions.length !== 0)
+      throw new Error(`pod ${pod.metadata?.name} still uses the GPU`);
+  }
+
+  /** The program of the pod, once it has copied to its memory. @throws Error if none has in time */
   async user({ pod }: StartedPod): Promise<User> {
-    const podUid = pod.metadata?.uid as string;
     const look = async () => {
-      const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
-      const session = allocation?.sessions.find(({ memoryBytes }) => memoryBytes > 0);
+      const allocation = await this.#allocationOf(pod);
+      const session = allocation?.sessions.find(({ bytesHostToDevice }) => bytesHostToDevice > 0);
       return allocation && session && { allocation, session };
     };
     const user = await lookUntil(look, (found) => found !== undefined, { everyMs: 20 });
@@ -166,6 +175,10 @@ export class Scene {
     this.#resources.stop();
     await this.node.remove();
     await this.#cgroups.remove();
+  }
+
+  async #allocationOf({ metadata }: V1Pod): Promise<AllocationMessage | undefined> {
+    return (await this.allocations()).find(({ owner }) => owner?.podUid === metadata?.uid);
   }
 
   get #mode(): string {
