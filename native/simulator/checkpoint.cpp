@@ -1,5 +1,6 @@
 // cuCheckpointProcess* of this process. The memory of a simulated GPU is memory of the process, so
 // a checkpoint only gives up what is charged to the GPUs.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,11 +11,13 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "native/simulator/allocations.h"
 #include "native/simulator/call_scope.h"
+#include "native/simulator/checkpoint.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -33,11 +36,21 @@ constexpr auto kPoll = std::chrono::microseconds(200);
 struct Checkpoint {
   std::mutex turn;  ///< one request at a time
   std::atomic<CUprocessState> state{CU_PROCESS_STATE_RUNNING};
+  int pipe[2] = {-1, -1};  ///< of the process that requests are for
 };
 
 Checkpoint& checkpoint() {
   static auto& only = *new Checkpoint;
   return only;
+}
+
+/// The driver 580 opens a pipe of the process, which it made at its start, by its path: also for
+/// the process itself. That depends on who owns the pipe.
+bool opensPipe(const Checkpoint& process) {
+  const std::string path = "/proc/self/fd/" + std::to_string(process.pipe[0]);
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file >= 0) close(file);
+  return file >= 0;
 }
 
 bool isIdle() {
@@ -115,11 +128,14 @@ CUresult inState(int pid, CUprocessState wanted, Body&& body) noexcept {
     if (pid != getpid()) return CUDA_ERROR_NOT_SUPPORTED;
     Checkpoint& process = checkpoint();
     const std::lock_guard turn(process.turn);
-    return process.state == wanted ? body(process) : CUDA_ERROR_ILLEGAL_STATE;
+    if (process.state != wanted) return CUDA_ERROR_ILLEGAL_STATE;
+    return opensPipe(process) ? body(process) : CUDA_ERROR_OPERATING_SYSTEM;
   });
 }
 
 }  // namespace
+
+bool prepareCheckpoints() { return pipe2(checkpoint().pipe, O_CLOEXEC) == 0; }
 
 }  // namespace simulator
 

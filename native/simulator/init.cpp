@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "native/simulator/attributes.h"
+#include "native/simulator/checkpoint.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -58,6 +59,7 @@ DRIVER_CALL cuInit(unsigned int Flags) {
     const std::lock_guard lock(initialising);
     if (driverState() == DriverState::forked) return CUDA_ERROR_NOT_INITIALIZED;
     if (driverState() == DriverState::ready) return CUDA_SUCCESS;
+    if (!prepareCheckpoints()) return CUDA_ERROR_OPERATING_SYSTEM;
     if (const CUresult status = makeDevices(); status != CUDA_SUCCESS) return status;
     markDriverReady();
     return CUDA_SUCCESS;

@@ -1,6 +1,8 @@
 import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
+import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { GpuNode } from '../node.js';
 import { withCriuInRoom } from '../testing/criu.js';
@@ -8,7 +10,7 @@ import { MovingProgram } from '../testing/moving-program.js';
 import { launcherWithRooms, startNode } from '../testing/node-under-test.js';
 
 const MiB = 2 ** 20;
-const UID = 20_100;
+const FIRST_UID = 20_100;
 /** Those of this process, in the place of the host's. */
 const HERE = { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' };
 
@@ -32,7 +34,7 @@ afterEach(async () => {
 async function start(): Promise<void> {
   if (process.getuid?.() === 0) process.setgroups?.([0, 4]);
   const state = path.join(directory, 'state');
-  const users = { first: UID, last: UID + 9 };
+  const users = { first: FIRST_UID, last: FIRST_UID + 9 };
   const settings = { hostMemory: 1024 * MiB, users };
   ({ node } = await startNode(state, { settings, launcher: launcherWithRooms(state, HERE) }));
 }
@@ -57,7 +59,9 @@ withCriuInRoom('a program whose worker has a room goes on from a file', async ()
     };
   };
   const before = room();
-  expect(before.rights).toContain(`Uid:\t${UID}\t${UID}\t${UID}\t${UID}`);
+  const { uid } = allocation.specification;
+  expect(uid).toBeGreaterThanOrEqual(FIRST_UID);
+  expect(before.rights).toContain(`Uid:\t${uid}\t${uid}\t${uid}\t${uid}`);
   const files = path.join(directory, 'state', 'checkpoints', 'files');
   for (let time = 0; time < 2; time++) {
     program.ask();
@@ -66,4 +70,17 @@ withCriuInRoom('a program whose worker has a room goes on from a file', async ()
     expect(await program.right()).toBe(seen);
     expect(room()).toEqual(before);
   }
+});
+
+withCriuInRoom('also if the worker had a context before it had its user', async () => {
+  node.settings = { ...node.settings, warmWorkers: () => 1 };
+  const gpu = node.gpus[0] as GpuRecord;
+  await until(() => node.left(gpu).warmWorkersReady === 1);
+  const allocation = await node.create({ gpus: ['0'], memory: 256 * MiB });
+  program = await MovingProgram.start(allocation.socketPath, 8 * MiB);
+  const seen = await program.check();
+  program.ask();
+  await node.checkpoint(allocation, path.join(directory, 'state', 'checkpoints', 'files'));
+  await node.restore(allocation);
+  expect(await program.right()).toBe(seen);
 });

@@ -27,6 +27,7 @@ import { awaitCriu, Criu } from './criu.js';
 import { type Expected, examineImages, examineProcess, threadsIn } from './examination.js';
 import { pack, readBegin, unpack } from './images.js';
 import { ParkedProcess, type ReturnedArena } from './parked-process.js';
+import { givePipes } from './pipes.js';
 import { KEY_BYTES, type Key, SealedReader, SealedWriter } from './sealed-file.js';
 import { makeKernelDirectory, mostOfDump, Staging } from './staging.js';
 
@@ -410,7 +411,9 @@ export class Checkpoint {
     await process.freeIds(threadsIn(directory));
     await criu.restore({ name: nameOf(live), directory, purpose: this.#roomOf(live) });
     process.noteRestored();
-    await examineProcess(process.expected(this.#specification.uid));
+    const expected = process.expected(this.#specification.uid);
+    await examineProcess(expected);
+    if (expected.uid !== undefined) givePipes(expected.pid, expected.uid);
   }
 
   /** For the process that is made. */

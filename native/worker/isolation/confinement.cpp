@@ -1,16 +1,20 @@
 #include "native/worker/isolation/confinement.h"
 
+#include <dirent.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
+#include "native/worker/descriptors.h"
 #include "native/worker/isolation/seccomp.h"
 
 namespace worker {
@@ -29,6 +33,22 @@ bool change(uid_t user) {
   const gid_t group = user;
   return setgroups(0, nullptr) == 0 && setresgid(group, group, group) == 0 &&
          setresuid(user, user, user) == 0;
+}
+
+/// The driver opens its pipe by its path for a checkpoint (580.159). It may have made it when this
+/// process had another user. A number up to kControl is a file of gpu-proxy.
+bool givePipes(uid_t user) {
+  DIR* const directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return false;
+  bool done = true;
+  while (const dirent* entry = readdir(directory)) {
+    const int file = std::atoi(entry->d_name);
+    struct stat about {};
+    if (file > kControl && fstat(file, &about) == 0 && S_ISFIFO(about.st_mode))
+      done = fchown(file, user, user) == 0 && done;
+  }
+  closedir(directory);
+  return done;
 }
 
 }  // namespace
@@ -55,7 +75,7 @@ std::string hideAllocations(const std::string& allocations, const std::string& c
 
 std::string becomeUser(uid_t user) {
   if (geteuid() == user && getuid() == user) return {};
-  if (!change(user))
+  if (!givePipes(user) || !change(user))
     return "the worker cannot become user " + std::to_string(user) + ": " + std::strerror(errno) +
            "; is gpu-proxy not root?";
   if (hasCapabilities())

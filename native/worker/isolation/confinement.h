@@ -15,8 +15,8 @@ void refuseCoreDumps();
 /// (native/launcher/room.h). A sentence when that is impossible.
 std::string hideAllocations(const std::string& allocations, const std::string& cache);
 
-/// Becomes the user, and the group of the same number, on every thread; all capabilities go. A
-/// sentence when that is impossible.
+/// Becomes the user, and the group of the same number, on every thread; all capabilities go. Pipes
+/// of the driver become the user's. A sentence when that is impossible.
 std::string becomeUser(uid_t user);
 
 /// No program that it starts gains rights, and system calls that a worker has no use for are
