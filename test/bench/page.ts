@@ -70,7 +70,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 
 - Their processors are virtual. On that one, a processor was 1.45 times slower for seconds, also
   natively. A module took 53 to 58 us on fast ones and 73 to 100 us on slow ones; through the
-  product, 64 to 70 us and 80 to 97 us. A program and its worker need two fast ones at once.
+  product, 64 to 70 us and 80 to 97 us. A program and its worker need two fast ones at once. On
+  another machine of that day, 7 of 16 processors were slow ones.
 - The results of a framework program are equal if all digests that repeat natively are equal.
   [Compatibility](compatibility.md) has the programs that are not timed.
 
