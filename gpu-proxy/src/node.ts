@@ -184,6 +184,12 @@ export class GpuNode extends EventEmitter<NodeEvents> {
    * race. @throws ProxyError, with the figures, if it does not fit
    */
   async create(request: AllocationRequest): Promise<Allocation> {
+    try {
+      return await this.#registry.create(this.#specify(request), request);
+    } catch (error) {
+      if (!(error instanceof ProxyError && error.code === 'OVERSUBSCRIPTION_NOT_LEFT')) throw error;
+    }
+    await this.arenas.giveUpUnused();
     return this.#registry.create(this.#specify(request), request);
   }
 

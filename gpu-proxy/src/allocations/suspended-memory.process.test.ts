@@ -145,13 +145,18 @@ test('the sum of arenas has a limit; unused ones are given up for others', async
   expect(second.state).toBe('out');
 });
 
-test('host memory that is promised to an oversubscribed GPU is not used for others', async () => {
+/** GPU 1, whose allocations may have twice its memory. */
+async function addOversubscribed(): Promise<void> {
   const [gpu] = node.gpus as [(typeof node.gpus)[number]];
   node.leave();
   await restart({
     gpus: [gpu, { ...gpu, index: 1, uuid: 'GPU-other', memory: 40 * MiB, contextMemory: 0 }],
     settings: { hostMemory: HOST_MEMORY, oversubscription: ({ index }) => (index === 1 ? 2 : 1) },
   });
+}
+
+test('host memory that is promised to an oversubscribed GPU is not used for others', async () => {
+  await addOversubscribed();
   for (let count = 0; count < 2; count++) await node.create({ gpus: ['1'], memory: 25 * MiB });
   const [first, second] = [
     await node.create({ gpus: ['0'], memory: QUOTA }),
@@ -179,6 +184,21 @@ test('host memory that is promised to an oversubscribed GPU is not used for othe
     code: 'HOST_MEMORY_PROMISED',
     message: expect.stringMatching(/needs 10 MiB .* 2 MiB are left, .* 62 MiB are promised/),
   });
+});
+
+test('an arena that a worker keeps is not promised to an oversubscribed GPU', async () => {
+  await addOversubscribed();
+  const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
+  await connect(allocation);
+  workers.tell({ suspend: `done ${10 * MiB}`, keep: true });
+  await node.suspend(allocation);
+  await node.resume(allocation);
+  for (let count = 0; count < 2; count++) await node.create({ gpus: ['1'], memory: 25 * MiB });
+  await expect(node.create({ gpus: ['1'], memory: 5 * MiB })).rejects.toMatchObject({
+    code: 'OVERSUBSCRIPTION_NOT_LEFT',
+  });
+  expect(node.arenas.used).toBe(10 * MiB);
+  await node.create({ gpus: ['1'], memory: 4 * MiB });
 });
 
 test('a worker that keeps an arena does not get the memory twice', async () => {

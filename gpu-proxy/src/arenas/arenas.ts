@@ -143,11 +143,19 @@ export class Arenas {
     };
   }
 
-  /** Bytes that allocations without a promise have, beside unused arenas. */
+  /** Bytes that allocations without a promise have, also in unused arenas. */
   get lent(): number {
+    return this.#without(this.#options.promised());
+  }
+
+  /** Allocations without a promise give up what they do not need now. A worker may keep its own. */
+  async giveUpUnused(): Promise<void> {
     const promised = this.#options.promised();
-    const unused = [...this.#holders].filter(({ allocation }) => !promised.includes(allocation));
-    return this.#without(promised) - sum(unused.map(({ unusedArena }) => unusedArena));
+    const unused = this.#chooseUnused(
+      Number.POSITIVE_INFINITY,
+      ({ allocation }) => !promised.includes(allocation),
+    );
+    await Promise.allSettled(unused.map((holder) => holder.dropArena()));
   }
 
   add(holder: ArenaHolder): void {
