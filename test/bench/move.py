@@ -66,7 +66,9 @@ def main():
     directory = options.build.resolve()
     build(directory)
     outcome = {'machine': machine(), 'sizes': [], 'frameworks': []}
-    node = Node('real', '--movable', 'true', '--huge-pages', 'true', '--host-memory', '40GiB')
+    # Workers have users of their own, as on Kubernetes nodes.
+    settings = ['--movable', 'true', '--huge-pages', 'true', '--worker-uids', '20000-20009']
+    node = Node('real', *settings, '--host-memory', '40GiB')
     try:
         for gib in map(float, options.sizes.split(',')):
             outcome['sizes'].append(measure_size(node, directory, gib, options.moves))
