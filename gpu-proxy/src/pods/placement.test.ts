@@ -67,6 +67,20 @@ test('only the scheduler gives time beyond the slots', () => {
   expect(place(requestFor({ cores: 90, assigned: on('GPU-large', 4, 11) }), NODE).share).toBe(20);
 });
 
+test.each([
+  [['!large'], [], 'GPU-small'],
+  [['!large', '! SMALL'], [], undefined],
+  [[], ['!gpu-LARGE'], 'GPU-small'],
+  [[], ['gpu-LARGE'], 'GPU-large'],
+  [['large', '!large'], [], undefined],
+  [['LARGE', '!small'], [], 'GPU-large'],
+])('without the scheduler, types %j and UUIDs %j choose %s', (gpuTypes, gpuUuids, expected) => {
+  const gpus = [LARGE, SMALL].map((gpu) => ({ ...gpu, name: gpu.uuid.slice('GPU-'.length) }));
+  const chosen = () => place(requestFor({ gpuTypes, gpuUuids }), { ...NODE, gpus }).gpus;
+  if (expected === undefined) expect(chosen).toThrow('is not of the type');
+  else expect(chosen()).toEqual([expected]);
+});
+
 test('an allocation on several GPUs gets what the smaller part allows', () => {
   const assigned = [...on('GPU-large', 4), ...on('GPU-small', 4)];
   const request = requestFor({ slots: 8, gpus: 2, assigned });

@@ -1,3 +1,4 @@
+import { GpuChoice } from '@nvidia-virtual/kube-common/gpu-choice';
 import type { GpuRecord, Policy } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { GpuWish, Granted } from '../allocations/admission.js';
@@ -77,11 +78,10 @@ function choose(request: GrantRequest, node: NodeView): GpuRecord[] {
   throw new ProxyError(request.gpus === 1 ? 'NO_SINGLE_GPU' : 'NO_GPUS_TOGETHER', values);
 }
 
-function suits(gpu: GpuRecord, { mode = 'exclusive', gpuTypes, gpuUuids }: GrantRequest): boolean {
-  const isOf = (type: string) => gpu.name.toLowerCase().includes(type.toLowerCase());
-  const named =
-    gpuUuids.length === 0 || gpuUuids.some((uuid) => uuid.toLowerCase() === gpu.uuid.toLowerCase());
-  return gpu.mode === mode && named && (gpuTypes.length === 0 || gpuTypes.some(isOf));
+function suits({ name, uuid, mode }: GpuRecord, request: GrantRequest): boolean {
+  const choice = new GpuChoice(request);
+  const isChosen = choice.isNamed(uuid.toLowerCase()) && choice.isType(name.toLowerCase());
+  return isChosen && mode === (request.mode ?? 'exclusive');
 }
 
 function fits(gpu: GpuRecord, request: GrantRequest, node: NodeView): boolean {

@@ -73,26 +73,35 @@ test('a new list removes missing pods, except bindings that are newer or in prog
   expect([used('one'), used('two')]).toEqual([[4, 0], [5]]);
 });
 
-test('a pod without assignment counts on every GPU that may serve it, and on no other', () => {
+test('a pod without assignment counts on every GPU of its node', () => {
   cluster.putNode(
     'one',
     inventoryOf(gpuOf('a'), gpuOf('b', { mode: 'concurrent' }), gpuOf('d', { healthy: false })),
   );
   cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
   expect([used(), cluster.node('one')?.gpus.map(({ unknown }) => unknown)]).toEqual([
-    [4, 0, 4],
-    [4, 0, 4],
+    [4, 4, 4],
+    [4, 4, 4],
   ]);
   cluster.removePod('foreign');
   expect(used()).toEqual([0, 0, 0]);
 });
 
-test('a pod with a node and a GPU UUID in another letter case counts on that GPU', () => {
-  cluster.putNode('one', inventoryOf(gpuOf('GPU-1a'), gpuOf('GPU-1b')));
+test.each([
+  ['gpu-type', 'H200,!H200', 4],
+  ['gpu-uuid', 'GPU-1a,!GPU-1a', 4],
+  ['gpu-uuid', 'GPU-1b', 4],
+  ['memory', '1Ti', 4],
+  ['cores', '100', 4],
+  ['mode', 'concurrent', 4],
+  ['gpus', '2', 2],
+])('its nvidia-virtual/%s %j makes that %d slots on each GPU', (name, value, slots) => {
+  const oversubscribed = { mostSlots: 5 };
+  cluster.putNode('one', inventoryOf(gpuOf('GPU-1a'), gpuOf('GPU-1b', oversubscribed)));
   const containers = [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '4' } } }];
-  const metadata = { uid: 'p', annotations: { 'nvidia-virtual/gpu-uuid': 'GPU-1B' } };
-  cluster.putPod(readPod({ metadata, spec: { nodeName: 'one', containers } }) as PodRecord);
-  expect(used()).toEqual([0, 4]);
+  const metadata = { uid: 'p', annotations: { [`nvidia-virtual/${name}`]: value } };
+  cluster.putPod(readPod({ metadata, spec: { nodeName: 'one', containers } }, 10) as PodRecord);
+  expect(used()).toEqual([slots, slots]);
 });
 
 test('a pod without assignment that cannot be parsed takes every GPU', () => {

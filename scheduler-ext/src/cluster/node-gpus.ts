@@ -107,18 +107,25 @@ export class NodeGpus {
     return `${this.broken}|${this.signature}|${use}`;
   }
 
-  #count({ holding, demand }: Holder, sign: 1 | -1): void {
+  #count(holder: Holder, sign: 1 | -1): void {
     this.#state = undefined;
     for (const gpu of this.gpus) {
-      // A pod that any of several GPUs may serve counts on each, so no slot is assigned twice.
-      const slots =
-        holding === undefined
-          ? (demand?.most(gpu) ?? gpu.model.slots)
-          : (holding.get(gpu.uuid) ?? 0);
+      const slots = slotsHeld(holder, gpu);
       gpu.used += sign * slots;
-      if (holding === undefined) gpu.unknown += sign * slots;
+      if (holder.holding === undefined) gpu.unknown += sign * slots;
     }
   }
+}
+
+/**
+ * The slots of a GPU that count as held. The node alone chooses the GPUs of a pod without an
+ * assignment, so its slots count on each of them, whatever it asks for: no slot is assigned twice.
+ */
+export function slotsHeld(
+  { holding, demand }: Pick<Holder, 'holding' | 'demand'>,
+  { uuid, model }: Gpu,
+): number {
+  return holding === undefined ? (demand?.most ?? model.slots) : (holding.get(uuid) ?? 0);
 }
 
 /** Undefined if the inventory is malformed. */

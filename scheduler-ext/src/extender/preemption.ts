@@ -3,7 +3,7 @@ import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
-import type { NodeGpus } from '../cluster/node-gpus.js';
+import { type NodeGpus, slotsHeld } from '../cluster/node-gpus.js';
 import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
 import { freeFor, holdingOf, type Placement, place } from '../placement/placement.js';
@@ -171,13 +171,9 @@ export class Preemption {
 
   #placeWithout(pod: Preemptor, node: NodeGpus, gone: readonly PodRecord[]): Placement | undefined {
     const free = freeFor(pod, node);
-    for (const { holding, demand } of gone) {
-      for (const [index, gpu] of node.gpus.entries()) {
-        (free[index] as number) +=
-          holding === undefined
-            ? (demand?.most(gpu) ?? gpu.model.slots)
-            : (holding.get(gpu.uuid) ?? 0);
-      }
+    for (const holder of gone) {
+      for (const [index, gpu] of node.gpus.entries())
+        (free[index] as number) += slotsHeld(holder, gpu);
     }
     return place(pod.demand, node.gpus, free, this.#options.strategy);
   }

@@ -1,19 +1,13 @@
+import { GpuChoice } from '@nvidia-virtual/kube-common/gpu-choice';
 import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import {
   type ContainerRequest,
-  isExcluded,
   type PodRequest,
   peak,
 } from '@nvidia-virtual/kube-common/pod-request';
 import type { SharingMode } from '@nvidia-virtual/ledger';
 import type { Gpu } from '../cluster/gpu.js';
 import type { Model } from '../cluster/model.js';
-
-/** In lower case: matching is case-insensitive. */
-interface Choice {
-  readonly wanted: readonly string[];
-  readonly excluded: readonly string[];
-}
 
 /** What one container needs: `slots` on each of `gpus` different GPUs. */
 export interface Need {
@@ -42,8 +36,7 @@ export class Demand {
   readonly needs: readonly Need[];
   /** Pieces of the containers that keep running, largest first. */
   readonly pieces: readonly Piece[];
-  readonly #types: Choice;
-  readonly #uuids: Choice;
+  readonly #choice: GpuChoice;
   /** By need and model: the result of takes() for an empty GPU. */
   readonly #takes: (number | undefined)[][];
 
@@ -61,8 +54,7 @@ export class Demand {
         init ? [] : Array.from({ length: gpus }, () => ({ index, slots })),
       )
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
-    this.#types = choiceOf(request.gpuTypes);
-    this.#uuids = choiceOf(request.gpuUuids);
+    this.#choice = new GpuChoice(request);
     this.#takes = this.needs.map(() => []);
   }
 
@@ -97,12 +89,11 @@ export class Demand {
   }
 
   isType({ lowerName }: Model): boolean {
-    const matches = (type: string) => lowerName.includes(type);
-    return allows(this.#types, matches);
+    return this.#choice.isType(lowerName);
   }
 
   isNamed({ lowerUuid }: Gpu): boolean {
-    return allows(this.#uuids, (uuid) => uuid === lowerUuid);
+    return this.#choice.isNamed(lowerUuid);
   }
 
   /** Whether it depends on the UUIDs of GPUs, which are on one node only. */
@@ -114,30 +105,10 @@ export class Demand {
     return this.request.placement ?? usual;
   }
 
-  /**
-   * Upper bound of the slots that the pod can hold of this GPU at a time. Ignores health.
-   */
-  most(gpu: Gpu): number {
-    if (!this.isNamed(gpu)) return 0;
-    return peak(
-      this.needs.map((need, index) => ({
-        init: need.init,
-        slots: this.suitsModel(index, gpu.model) ? this.takes(index, gpu.model) : 0,
-      })),
-    );
+  /** Upper bound of the slots that the pod can hold of any GPU at a time without an assignment. */
+  get most(): number {
+    return peak(this.needs);
   }
-}
-
-function choiceOf(entries: readonly string[]): Choice {
-  const lower = entries.map((entry) => entry.toLowerCase());
-  return {
-    wanted: lower.filter((entry) => !isExcluded(entry)),
-    excluded: lower.filter(isExcluded).map((entry) => entry.slice(1).trim()),
-  };
-}
-
-function allows({ wanted, excluded }: Choice, matches: (entry: string) => boolean): boolean {
-  return (wanted.length === 0 || wanted.some(matches)) && !excluded.some(matches);
 }
 
 /** A pod without a mode gets exclusive GPUs, where no fault of another tenant affects it. */

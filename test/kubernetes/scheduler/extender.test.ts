@@ -256,7 +256,7 @@ describe('one node of two GPUs', () => {
     expect(assigned(await cluster.bound('rest'))).toEqual({ main: '10 of GPU-b' });
   });
 
-  test('a pod that another scheduler placed counts on every GPU that may serve it', async () => {
+  test('a pod that another scheduler placed counts on every GPU of its node', async () => {
     await cluster.create(pod('foreign', { slots: 7, spec: { nodeName: 'one' } }));
     await until(
       () => extender.cluster.node('one')?.gpus[1]?.unknown === 7,
