@@ -159,7 +159,7 @@ test.each([
   ['nvidia-virtual/priority', '', 'must be a whole number from -100 to 100'],
   ['nvidia-virtual/mode', 'mps', 'must be exclusive or concurrent'],
   ['nvidia-virtual/latency', '1ms', 'must be low'],
-  ['nvidia-virtual/latency', 'low\0', 'must be low'],
+  ['nvidia-virtual/latency', 'low\0', 'contains U+0000'],
   ['nvidia-virtual/latency', 'low,other=low', 'names container other'],
   ['nvidia-virtual/trace', 'all', 'must be summary'],
   [
@@ -186,6 +186,20 @@ test.each([
   const annotation = `nvidia-virtual/${name}`;
   expect(problemsOf(pod({ [annotation]: 'x'.repeat(4097) }))).toEqual([
     `${annotation} has 4097 characters; the limit is 4096.`,
+  ]);
+});
+
+test.each([
+  ['\uFEFF', 'FEFF'],
+  ['\u0085', '0085'],
+  ['\u00A0', '00A0'],
+  ['\n', '000A'],
+  ['\u007F', '007F'],
+  ['\u{1F600}', '1F600'],
+])('%j is in no annotation', (character, code) => {
+  expect(problemsOf(pod({ 'nvidia-virtual/gpu-type': `${character}!T4` }))).toEqual([
+    `nvidia-virtual/gpu-type contains U+${code}, which is not a printable ASCII character: ` +
+      'remove it.',
   ]);
 });
 

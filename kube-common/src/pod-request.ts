@@ -67,6 +67,8 @@ interface Kind<T> {
 
 /** Maximum length of an annotation's value. */
 export const MAXIMUM_LENGTH = 4096;
+/** The tenant policy allows no others, because CEL's trim() removes other spaces than ours. */
+const UNPRINTABLE = /[^ -~]/u;
 /** Maximum number of GPUs or GPU types in one annotation. */
 const MAXIMUM_LISTED = 64;
 /** Limits per annotation: reported problems, and quoted characters of an invalid value. */
@@ -298,15 +300,23 @@ function list(pod: V1Pod, annotation: string, problems: string[]): string[] {
   return listed;
 }
 
-/** The value of an annotation. Undefined and reported as a problem if it is too long. */
+/** The value of an annotation. Undefined, with a problem, if too long or not printable ASCII. */
 function annotationOf(
   { metadata }: V1Pod,
   annotation: string,
   problems: string[],
 ): string | undefined {
   const text = metadata?.annotations?.[annotation];
-  if (text === undefined || text.length <= MAXIMUM_LENGTH) return text;
-  problems.push(`${annotation} has ${text.length} characters; the limit is ${MAXIMUM_LENGTH}.`);
+  if (text === undefined) return undefined;
+  const unprintable = text.match(UNPRINTABLE)?.[0].codePointAt(0);
+  if (text.length > MAXIMUM_LENGTH)
+    problems.push(`${annotation} has ${text.length} characters; the limit is ${MAXIMUM_LENGTH}.`);
+  else if (unprintable !== undefined)
+    problems.push(
+      `${annotation} contains U+${unprintable.toString(16).toUpperCase().padStart(4, '0')}, ` +
+        'which is not a printable ASCII character: remove it.',
+    );
+  else return text;
   return undefined;
 }
 

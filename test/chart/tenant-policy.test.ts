@@ -184,6 +184,18 @@ describe('a GPU type', () => {
   });
 });
 
+// The policy and the scheduler would read them differently: as a type, and as an excluded type.
+test.each(['\uFEFF', '\u0085', '\u00A0', '\n', '\u007F'])('%j is refused', async (character) => {
+  const problem = 'contains a character that is not printable ASCII: remove it.';
+  const sentence = (name: string) => `Annotation nvidia-virtual/${name} ${problem}`;
+  expect(await refusal('typed', { 'gpu-type': `${character}!H200` })).toContain(
+    sentence('gpu-type'),
+  );
+  for (const [name, value] of Object.entries({ 'gpu-type': 'H200', mode: 'exclusive' }))
+    expect(await refusal('free', { [name]: `${value}${character}` })).toContain(sentence(name));
+  expect(await refusal('plain', { priority: `${character}0` })).toContain(sentence('priority'));
+});
+
 test('a pod that asks for no slots is free to say anything', async () => {
   expect(await refusal('typed', { priority: '100', mode: 'concurrent' }, 0)).toBe(ALLOWED);
 });
@@ -215,12 +227,13 @@ test('a pod cannot ask for more later, and a changed label binds new requests on
 });
 
 test.each([
+  [{ mode: 'exclusive\n' }, { namespace: 'plain', annotation: 'nvidia-virtual/mode' }],
   [{ priority: '1' }, { namespace: 'plain', number: '0' }],
   [{ mode: 'concurrent' }, { namespace: 'plain', modes: 'exclusive' }],
   [{}, { namespace: 'typed', types: 'H200, RTX-6000' }],
 ])('the sentence about %j is in docs/errors.md', async (asked, words) => {
   const said = (await refusal(words.namespace, asked as Record<string, string>)).match(
-    /Namespace .*of the namespace\./,
+    /Namespace .*of the namespace\.|Annotation .* remove it\./,
   )?.[0];
   const sentence = Object.entries(words).reduce(
     (text, [name, word]) => text.replace(word, `{${name}}`),
