@@ -68,6 +68,19 @@ test('a promise for a node that is not named for minutes expires', () => {
   expect(isPromised()).toBe(false);
 });
 
+test.each([
+  ['deleted', () => cluster.removePod('high')],
+  ['bound', () => cluster.putPod({ ...pod, node: 'node', holding: new Map() })],
+])('the preemption for a pod that was %s is forgotten', async (_, end) => {
+  end();
+  expect(isPromised()).toBe(false);
+  eviction.consider(podOf('other', { slots: 8 }) as Preemptor, ['node']);
+  // The same UID shows whether it is still known.
+  cluster.putPod(pod);
+  eviction.consider(pod, ['node']);
+  await until(isPromised);
+});
+
 test('a promise is kept after kube-scheduler nominated its node', () => {
   cluster.putPod({ ...pod, nominated: 'node' });
   jest.advanceTimersByTime(20 * MINUTE);

@@ -57,11 +57,22 @@ export class Eviction {
   consider(pod: Preemptor, nodes: readonly string[]): void {
     const promised = this.#promised.get(pod.uid);
     if (promised && nodes.includes(promised.node)) promised.expiry.refresh();
+    this.#removeEnded();
     if (this.#isUnderWay(pod.uid)) return;
     this.#underWay.set(pod.uid, []);
     void this.#preempt(pod, nodes)
       .catch(() => undefined) // it was stopped
       .finally(() => this.#underWay.get(pod.uid)?.length === 0 && this.#underWay.delete(pod.uid));
+  }
+
+  /** Forgets the preemptions for pods that are bound or gone. They are not considered again. */
+  #removeEnded(): void {
+    for (const [uid, victims] of this.#underWay) {
+      const pod = this.#options.cluster.pod(uid);
+      const waits = pod !== undefined && !pod.ended && pod.node === undefined;
+      // Without victims, #preempt() is at work, and ends by itself.
+      if (!waits && victims.length > 0) this.#underWay.delete(uid);
+    }
   }
 
   /**
