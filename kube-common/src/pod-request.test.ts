@@ -212,6 +212,17 @@ test('the number of reported problems and of listed GPUs is limited', () => {
   expect(problems).toContain('nvidia-virtual/gpu-type lists 65 names; the limit is 64.');
 });
 
+test('the number of containers that request slots is limited, init containers included', () => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, index) => container(`c${index}`, '1'));
+  const idle = [container('idle'), container('idler', '0')];
+  expect(problemsOf(pod({}, [...many(1), ...idle], many(63)))).toEqual([]);
+  expect(problemsOf(pod({ 'nvidia-virtual/gpus': '3' }, many(1), many(64)))).toEqual([
+    '65 containers of the pod request nvidia-virtual/gpu; the limit is 64. ' +
+      'Spread them over several pods.',
+  ]);
+});
+
 test('all problems are reported at once', () => {
   const annotations = {
     'nvidia-virtual/memory': 'much',

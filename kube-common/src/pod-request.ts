@@ -71,6 +71,8 @@ export const MAXIMUM_LENGTH = 4096;
 const UNPRINTABLE = /[^ -~]/u;
 /** Maximum number of GPUs or GPU types in one annotation. */
 const MAXIMUM_LISTED = 64;
+/** Maximum number of containers with slots. It bounds the scheduler's search for GPUs. */
+const MAXIMUM_CONTAINERS = 64;
 /** Limits per annotation: reported problems, and quoted characters of an invalid value. */
 const MAXIMUM_PROBLEMS = 4;
 const MAXIMUM_QUOTED = 100;
@@ -113,6 +115,11 @@ export function readPodRequest(pod: V1Pod, slotSize?: SlotSize): PodRequest | un
     );
   const asking = all.filter(({ container, slots }) => slots !== 0 || byMemory?.includes(container));
   if (asking.length === 0 && problems.length === 0) return undefined;
+  if (asking.length > MAXIMUM_CONTAINERS)
+    throw new PodRequestError([
+      `${asking.length} containers of the pod request ${RESOURCE}; ` +
+        `the limit is ${MAXIMUM_CONTAINERS}. Spread them over several pods.`,
+    ]);
   const names = asking.map(({ container }) => container);
   const values = <T>(annotation: string, kind: Kind<T>) =>
     readValues(pod, annotation, kind, names, problems);

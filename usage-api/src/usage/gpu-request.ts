@@ -28,8 +28,18 @@ function read(pod: GpuPod): GpuRequest {
     return { containers: readPodRequest(pod)?.containers ?? [] };
   } catch (error) {
     if (!(error instanceof PodRequestError)) throw error;
+    return { containers: readSlots(pod), problem: error.message };
+  }
+}
+
+/** Without the annotations. Empty for too many containers, which get no GPU. */
+function readSlots(pod: GpuPod): readonly ContainerRequest[] {
+  try {
     const bare = { ...pod, metadata: { ...pod.metadata, annotations: {} } };
-    return { containers: readPodRequest(bare)?.containers ?? [], problem: error.message };
+    return readPodRequest(bare)?.containers ?? [];
+  } catch (error) {
+    if (error instanceof PodRequestError) return [];
+    throw error;
   }
 }
 

@@ -198,6 +198,15 @@ test('a pod has a message if its node is silent or its annotations are invalid',
   ]);
 });
 
+test('a pod with too many containers has a message and counts no slots', () => {
+  const containers = Array.from({ length: 65 }, (_, index) => ({
+    name: `c${index}`,
+    resources: { limits: { 'nvidia-virtual/gpu': '1' } },
+  }));
+  const { slots, message } = usage({ node: 'n', status: RUNNING, spec: { containers } });
+  expect([slots, message]).toEqual([0, expect.stringContaining('the limit is 64')]);
+});
+
 describe('a pod whose node reports', () => {
   const held = (...parts: Partial<NodeSnapshot['allocations'][number]['specification']>[]) =>
     parts.map((specification, index) => {
