@@ -37,6 +37,12 @@ const TABLE = {
     'Expired',
     'Version {version} is too old to watch from. List again, and watch from the new version.',
   ],
+  WATCHES_FULL: [
+    429,
+    'TooManyRequests',
+    'This server has {limit} open watches of {owner}, which is the limit. End one of them, or ' +
+      'list without a watch.',
+  ],
   NOT_READY: [
     503,
     'ServiceUnavailable',

@@ -201,6 +201,27 @@ describe('the usage API in a real API server', () => {
     watch.kill();
   });
 
+  test('a user with too many watches is refused another one, and others are not', async () => {
+    const api = ApiServer.load(anna);
+    const admin = ApiServer.load(scene.plane.adminKubeconfig);
+    const path = '/apis/usage.nvidia-virtual.io/v1alpha1/namespaces/team-a/podgpuusages';
+    const all = new AbortController();
+    const watch = async (client: ApiServer) =>
+      (await client.stream({ path, query: { watch: true } }, all.signal)).on('error', () => {});
+    const watches = await Promise.allSettled(Array.from({ length: 40 }, () => watch(api)));
+    const refused = watches.filter((one) => one.status === 'rejected');
+    // Each of the two replicas has 16 at most.
+    expect(refused.length).toBeGreaterThanOrEqual(8);
+    const message = 'This server has 16 open watches of user "anna", which is the limit.';
+    for (const { reason } of refused)
+      expect(reason).toMatchObject({ status: 429, message: expect.stringContaining(message) });
+    expect((await api.request<{ items: object[] }>({ path })).items).toHaveLength(3);
+    await watch(admin);
+    all.abort();
+    api.close();
+    admin.close();
+  });
+
   test('a namespace can be deleted although the API is aggregated', async () => {
     await scene.plane.startControllerManager();
     await scene.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'short' } });

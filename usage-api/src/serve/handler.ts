@@ -15,6 +15,7 @@ import { type Query, readQuery, wantsTable, wantsWatch, writeContinue } from './
 import { DASHBOARD, readPath, type Target } from './request.js';
 import { table } from './table.js';
 import { Watch } from './watch.js';
+import { Watches } from './watches.js';
 
 interface HandlerOptions {
   readonly board: Board;
@@ -34,7 +35,7 @@ interface Place {
 /** Answers the requests of the TLS server. */
 export class Handler {
   readonly #options: HandlerOptions;
-  readonly #watches = new Set<{ end(): void }>();
+  readonly #watches = new Watches();
 
   constructor(options: HandlerOptions) {
     this.#options = options;
@@ -47,7 +48,7 @@ export class Handler {
 
   /** Ends all watches. */
   close(): void {
-    for (const watch of this.#watches) watch.end();
+    this.#watches.end();
   }
 
   /** @throws UsageError */
@@ -123,14 +124,11 @@ export class Handler {
       );
     }
     const here = within(query, place);
-    if (query.watch)
-      return this.#watch({
-        collection,
-        query: here,
-        tableShape: asTable ? shape : undefined,
-        kind: definition.kind,
-        response,
-      });
+    if (query.watch) {
+      const tableShape = asTable ? shape : undefined;
+      const options = { collection, query: here, tableShape, kind: definition.kind, response };
+      return this.#watches.open(user.name, response, () => new Watch(options));
+    }
     const { items, metadata } = page(collection, here);
     answer(
       response,
@@ -152,12 +150,6 @@ export class Handler {
       name,
       hint: definition.notFoundHint,
     });
-  }
-
-  #watch<T extends UsageObject>(options: ConstructorParameters<typeof Watch<T>>[0]): void {
-    const watch = new Watch(options);
-    this.#watches.add(watch);
-    options.response.once('close', () => this.#watches.delete(watch));
   }
 }
 

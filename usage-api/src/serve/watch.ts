@@ -16,14 +16,19 @@ interface WatchOptions<T extends UsageObject> {
 }
 
 const BOOKMARK_INTERVAL = 60_000;
-/** Bytes of backlog after which a slow client is disconnected. It lists again. */
-const MAXIMUM_BACKLOG = 8 * 1024 * 1024;
+/** Milliseconds by which a slow client may be late. It is disconnected then, and lists again. */
+const MAXIMUM_DELAY = 60_000;
 
-/** One watch: sends events as lines of JSON until it times out or the client disconnects. */
+/**
+ * One watch: sends events as lines of JSON until it times out or the client disconnects. It writes
+ * only as fast as the client reads, so a client that does not read takes no memory.
+ */
 export class Watch<T extends UsageObject> {
   readonly #options: WatchOptions<T>;
   readonly #sent = new Set<string>();
-  readonly #listener = (changes: readonly Change<T>[]) => this.#send(changes);
+  /** The last change of each object that is still to be sent, in the order of their versions. */
+  readonly #pending = new Map<string, { readonly change: Change<T>; readonly since: number }>();
+  readonly #listener = (changes: readonly Change<T>[]) => this.#queue(changes);
   readonly #timers: NodeJS.Timeout[] = [];
   #columnsSent = false;
 
@@ -39,7 +44,8 @@ export class Watch<T extends UsageObject> {
     // The client has listed before, so it knows the matching objects that did not change since.
     if (missed)
       for (const object of collection.list().filter(query.selects)) this.#sent.add(keyOf(object));
-    this.#send(
+    response.on('drain', this.#flush);
+    this.#queue(
       missed ??
         collection
           .list()
@@ -55,25 +61,47 @@ export class Watch<T extends UsageObject> {
   end(): void {
     const { collection, query, response } = this.#options;
     collection.off('changes', this.#listener);
+    response.off('drain', this.#flush);
     for (const timer of this.#timers) clearTimeout(timer);
     if (response.writableEnded || response.destroyed) return;
     if (query.bookmarks) this.#bookmark();
     response.end();
   }
 
-  /** An object that starts to match is sent as ADDED, one that no longer matches as DELETED. */
-  #send(changes: readonly Change<T>[]): void {
-    const { selects } = this.#options.query;
-    for (const { type, object } of changes) {
-      const key = keyOf(object);
-      const known = this.#sent.has(key);
-      const matches = type !== 'DELETED' && selects(object);
-      if (matches) this.#sent.add(key);
-      else this.#sent.delete(key);
-      if (matches) this.#write(known ? 'MODIFIED' : 'ADDED', this.#shaped(object));
-      else if (known || (type === 'DELETED' && selects(object)))
-        this.#write('DELETED', this.#shaped(object));
+  #queue(changes: readonly Change<T>[]): void {
+    const now = Date.now();
+    const [oldest] = this.#pending.values();
+    if (oldest && now - oldest.since > MAXIMUM_DELAY) {
+      this.#options.response.destroy();
+      return;
     }
+    for (const change of changes) {
+      const key = keyOf(change.object);
+      this.#pending.delete(key);
+      this.#pending.set(key, { change, since: now });
+    }
+    this.#flush();
+  }
+
+  readonly #flush = () => {
+    const { response } = this.#options;
+    for (const [key, { change }] of this.#pending) {
+      if (response.writableNeedDrain || response.destroyed) return;
+      this.#pending.delete(key);
+      this.#send(key, change);
+    }
+  };
+
+  /** An object that starts to match is sent as ADDED, one that no longer matches as DELETED. */
+  #send(key: string, { type, object }: Change<T>): void {
+    const { selects } = this.#options.query;
+    const known = this.#sent.has(key);
+    const matches = type !== 'DELETED' && selects(object);
+    if (matches) this.#sent.add(key);
+    else this.#sent.delete(key);
+    if (matches) this.#write(known ? 'MODIFIED' : 'ADDED', this.#shaped(object));
+    else if (known || (type === 'DELETED' && selects(object)))
+      this.#write('DELETED', this.#shaped(object));
   }
 
   #shaped(object: T): object {
@@ -90,6 +118,7 @@ export class Watch<T extends UsageObject> {
   }
 
   #bookmark(): void {
+    if (this.#pending.size > 0) return;
     const { kind, collection, tableShape } = this.#options;
     const metadata = { resourceVersion: String(collection.revision) };
     const object = { kind, apiVersion: API_VERSION, metadata };
@@ -97,8 +126,6 @@ export class Watch<T extends UsageObject> {
   }
 
   #write(type: string, object: object): void {
-    const { response } = this.#options;
-    response.write(`${JSON.stringify({ type, object })}\n`);
-    if (response.writableLength > MAXIMUM_BACKLOG) response.destroy();
+    this.#options.response.write(`${JSON.stringify({ type, object })}\n`);
   }
 }
