@@ -10,34 +10,50 @@ export const DRAIN_DELAY = 5000;
 /** Timeout in milliseconds for open requests at shutdown. A pod has 30 s to terminate. */
 const SHUTDOWN_TIMEOUT = 10_000;
 
-/** Limit on connections. An API server opens one for each concurrent request. */
+/**
+ * Limit on connections. An API server opens one for each concurrent request. All of its requests
+ * may come from one address, that of a proxy, so an address has no smaller limit.
+ */
 const MAXIMUM_CONNECTIONS = 1024;
 /** Timeout in milliseconds for the head of a request, and for the complete request. */
 const HEAD_TIMEOUT = 10_000;
 const REQUEST_TIMEOUT = 30_000;
 
+interface Limits {
+  readonly maximum?: number;
+  /** Timeout in milliseconds for open requests at shutdown. */
+  readonly shutdownTimeout?: number;
+}
+
 /**
  * The connections of a server, with limits on their number and on the time to receive a request.
+ * Beyond the limit, the address with the most connections loses one for each new one. So a client
+ * that opens many cannot keep the others out.
  * end() shuts the server down before the process exits. Node's close() would wait for connections
  * without a request, which clients such as an API server open in advance.
  */
 export class Connections {
   readonly #server: HttpServer | HttpsServer;
+  readonly #maximum: number;
   readonly #shutdownTimeout: number;
+  /** The oldest one first. */
   readonly #sockets = new Set<Socket>();
   readonly #unanswered = new Set<ServerResponse>();
   #answered = () => {};
 
-  /** @param shutdownTimeout timeout in milliseconds for open requests at shutdown */
-  constructor(server: HttpServer | HttpsServer, shutdownTimeout = SHUTDOWN_TIMEOUT) {
+  constructor(
+    server: HttpServer | HttpsServer,
+    { maximum = MAXIMUM_CONNECTIONS, shutdownTimeout = SHUTDOWN_TIMEOUT }: Limits = {},
+  ) {
     this.#server = server;
+    this.#maximum = maximum;
     this.#shutdownTimeout = shutdownTimeout;
-    server.maxConnections = MAXIMUM_CONNECTIONS;
     server.headersTimeout = HEAD_TIMEOUT;
     server.requestTimeout = REQUEST_TIMEOUT;
     // Includes sockets in the TLS handshake, which no method of an HTTPS server closes.
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
+      if (this.#sockets.size > this.#maximum) this.#closeOne();
       socket.once('close', () => this.#sockets.delete(socket));
     });
     server.on('request', (_request: IncomingMessage, response: ServerResponse) => {
@@ -64,7 +80,28 @@ export class Connections {
     clearTimeout(late);
   }
 
+  /** Closes the oldest connection of the address with the most; an idle one if there is one. */
+  #closeOne(): void {
+    const byAddress = new Map<string | undefined, Socket[]>();
+    for (const socket of this.#sockets) {
+      const sockets = byAddress.get(socket.remoteAddress) ?? [];
+      byAddress.set(socket.remoteAddress, sockets);
+      sockets.push(socket);
+    }
+    const [most = []] = [...byAddress.values()].toSorted((a, b) => b.length - a.length);
+    const busy = new Set([...this.#unanswered].map(({ socket }) => socket && peerOf(socket)));
+    const closed = most.find((socket) => !busy.has(peerOf(socket))) ?? most[0];
+    if (!closed) return;
+    this.#sockets.delete(closed); // 'close' is late if several connections arrive together
+    closed.destroy();
+  }
+
   #closeAll(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+/** Names the peer's end of a connection, also if the socket is the TLS one of a request. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
