@@ -38,6 +38,17 @@ const END_GRACE_MS = 60_000;
  * not admitted.
  */
 const UNKNOWN_GRACE_MS = 10 * 60_000;
+/**
+ * The kubelet gives a slot again only when its former pod is refused or gone. So after this many
+ * newer grants of a slot, a grant that it does not list has the short grace. A tenant whose pods
+ * are refused would otherwise fill the node with grants.
+ */
+const MOST_NEWER_GRANTS = 8;
+/**
+ * All grants of a pod are made together, so one with many init containers has many of a slot. The
+ * pod must be known by now: a dead watch of pods is noticed after half a minute.
+ */
+const SHORT_GRACE_MS = 60_000;
 
 /** Resolution of the kubelet's times. */
 const CLOCK_MS = 1000;
@@ -89,7 +100,8 @@ export class Release {
       for (const allocation of node.allocations) this.#lookAt(allocation, holders);
       // Skip grants younger than the list: it may name the former holders of their slots.
       const known = grants.all.filter(({ createdAt }) => Date.parse(createdAt) < asked);
-      for (const grant of known) this.#lookAtGrant(grant, holders);
+      const superseded = supersededOf(known);
+      for (const grant of known) this.#lookAtGrant(grant, holders, superseded.has(grant));
     } finally {
       this.#looking = false;
     }
@@ -151,14 +163,14 @@ export class Release {
       });
   }
 
-  #lookAtGrant(grant: ServedGrant, holders: Holders | undefined): void {
+  #lookAtGrant(grant: ServedGrant, holders: Holders | undefined, superseded: boolean): void {
     if (grant.busy) return;
     const { grants, logger } = this.#options;
     const pod = grant.pod ?? this.#podOf(grant, holders);
     if (
       pod
         ? this.#lives(pod.podUid) || this.#mayBeSuccessors(grant, pod, holders)
-        : this.#mayBeNeeded(grant, holders)
+        : this.#mayBeNeeded(grant, holders, superseded)
     )
       return;
     logger.info(
@@ -204,8 +216,14 @@ export class Release {
   }
 
   /** Whether a pod may need the grant. The kubelet does not list slots of init containers alone. */
-  #mayBeNeeded({ slots, createdAt }: ServedGrant, holders: Holders | undefined): boolean {
-    if (!holders || Date.now() - Date.parse(createdAt) < UNKNOWN_GRACE_MS) return true;
+  #mayBeNeeded(
+    { slots, createdAt }: ServedGrant,
+    holders: Holders | undefined,
+    superseded: boolean,
+  ): boolean {
+    const short = superseded && this.#options.pods.trouble === undefined;
+    const grace = short ? SHORT_GRACE_MS : UNKNOWN_GRACE_MS;
+    if (!holders || Date.now() - Date.parse(createdAt) < grace) return true;
     if (slots.some((slot) => holders.has(slot))) return true;
     return this.#options.pods.all.some(
       (pod) =>
@@ -219,6 +237,19 @@ export class Release {
     const pod: V1Pod | undefined = this.#options.pods.find(podUid);
     return pod !== undefined && !isOver(pod);
   }
+}
+
+/** The grants with a slot of which there are many newer ones. */
+function supersededOf(grants: readonly ServedGrant[]): ReadonlySet<ServedGrant> {
+  const newer = new Map<string, number>();
+  const superseded = new Set<ServedGrant>();
+  const time = ({ createdAt }: ServedGrant) => Date.parse(createdAt);
+  for (const grant of grants.toSorted((a, b) => time(b) - time(a))) {
+    if (grant.slots.some((slot) => (newer.get(slot) ?? 0) >= MOST_NEWER_GRANTS))
+      superseded.add(grant);
+    for (const slot of grant.slots) newer.set(slot, (newer.get(slot) ?? 0) + 1);
+  }
+  return superseded;
 }
 
 /**
