@@ -5,6 +5,7 @@ import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
+import { Steps } from '../placement/placement.js';
 import { Judge, MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
@@ -109,8 +110,9 @@ export class Extender {
     const { cluster } = this.#options;
     const pod = readPod(Pod, this.#options.slotCores);
     const judge = pod?.demand && this.#judgeFor(pod.demand);
+    const steps = new Steps();
     return (NodeNames ?? []).map((Host) => {
-      const verdict = judge?.judge(cluster.node(Host), pod as PodRecord);
+      const verdict = judge?.judge(cluster.node(Host), pod as PodRecord, steps);
       return { Host, Score: verdict && 'score' in verdict ? verdict.score : 0 };
     });
   }
@@ -146,8 +148,9 @@ export class Extender {
     const fitting: string[][] = Array.from({ length: MOST_SCORE + 1 }, () => []);
     const failed: Record<string, string> = {};
     const unresolvable: Record<string, string> = {};
+    const steps = new Steps();
     for (const name of names) {
-      const verdict = judge.judge(this.#options.cluster.node(name), pod);
+      const verdict = judge.judge(this.#options.cluster.node(name), pod, steps);
       if ('score' in verdict) fitting[verdict.score]?.push(name);
       else if (verdict.resolvable) failed[name] = verdict.sentence;
       else unresolvable[name] = verdict.sentence;

@@ -190,6 +190,42 @@ test('of very many nodes, those with terminating pods are tried first', async ()
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node-150', victims: '', awaited: 'p150' });
 });
 
+/** Counts the placements that are tried to find victims for a pod. */
+async function placementsOf(cluster: Cluster, slots: number) {
+  const preemption = new Preemption({
+    ...{ cluster, strategy: 'binpack', logger },
+    budgets: async () => [],
+  });
+  const pod = podOf('high', { priority: 100, slots }) as Preemptor;
+  let placements = 0;
+  pod.demand.strategy = (usual) => {
+    placements++;
+    return usual;
+  };
+  const found = await preemption.cheapest(
+    pod,
+    [...cluster.nodes()].map(({ name }) => name),
+  );
+  return { placements, found: found !== undefined };
+}
+
+test('a node where all victims would not suffice is tried once', async () => {
+  const cluster = clusterOf({ a: ['a1:5:100'], b: ['b1:5:100', 'b2:1'], c: ['c1:9:100'] });
+  expect(await placementsOf(cluster, 8)).toEqual({ placements: 1, found: false });
+});
+
+test('the placements that are tried for one pod are limited', async () => {
+  const cluster = new Cluster();
+  for (let node = 0; node < 100; node++) {
+    const pods = (gpu: string) => Array.from({ length: 5 }, (_, at) => `${node}-${gpu}${at}:2`);
+    const gpus = Object.fromEntries([...'abcdefgh'].map((gpu) => [gpu, pods(gpu)]));
+    clusterOf(gpus, cluster, `node-${node}`);
+  }
+  const { placements, found } = await placementsOf(cluster, 8);
+  expect(found).toBe(true);
+  expect(placements).toBeLessThan(20_000);
+});
+
 test.each<[object, Record<string, string>, boolean]>([
   [{ matchLabels: { a: '1' } }, { a: '1', b: '2' }, true],
   [{ matchLabels: { a: '1' } }, { a: '2' }, false],

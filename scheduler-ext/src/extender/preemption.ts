@@ -6,7 +6,7 @@ import type { Cluster } from '../cluster/cluster.js';
 import { type NodeGpus, slotsHeld } from '../cluster/node-gpus.js';
 import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
-import { freeFor, holdingOf, type Placement, place } from '../placement/placement.js';
+import { freeFor, holdingOf, type Placement, place, Steps } from '../placement/placement.js';
 import { protects } from './budget.js';
 import type { MetaVictims } from './messages.js';
 
@@ -51,10 +51,11 @@ export class Preemption {
     const answer: Record<string, MetaVictims> = {};
     const holdings = new Map<string, Holding>();
     const budgets = await this.#budgets();
+    const steps = new Steps();
     for (const [name, victims] of Object.entries(asked)) {
       const node = cluster.node(name);
       const uids = (victims.Pods ?? []).map(({ UID }) => UID);
-      const sacrifice = node && this.#sacrificeOn(pod, node, uids);
+      const sacrifice = node && this.#sacrificeOn(pod, node, uids, steps);
       if (sacrifice === undefined) continue;
       const corrected = [
         ...uids.filter((uid) => !node?.holders.has(uid)),
@@ -80,9 +81,11 @@ export class Preemption {
     names: readonly string[],
   ): Promise<(Sacrifice & { readonly node: string }) | undefined> {
     const budgets = await this.#budgets();
+    const steps = new Steps();
     let best: (Sacrifice & { readonly node: string }) | undefined;
     for (const node of this.#promising(names)) {
-      const sacrifice = this.#sacrificeOn(pod, node, []);
+      if (steps.areSpent) break;
+      const sacrifice = this.#sacrificeOn(pod, node, [], steps);
       if (sacrifice === undefined || violationsBy(sacrifice.victims, budgets) > 0) continue;
       if (best === undefined || isBetter(sacrifice, best)) best = { ...sacrifice, node: node.name };
       if (best?.victims.length === 0) break;
@@ -115,15 +118,22 @@ export class Preemption {
     }
   }
 
-  #sacrificeOn(pod: Preemptor, node: NodeGpus, asked: readonly string[]): Sacrifice | undefined {
+  #sacrificeOn(
+    pod: Preemptor,
+    node: NodeGpus,
+    asked: readonly string[],
+    steps: Steps,
+  ): Sacrifice | undefined {
     const holders = this.#holdersOn(node);
     const chosen = holders.filter(({ uid }) => asked.includes(uid));
     const awaited = holders.filter((holder) => isLeaving(holder) && !chosen.includes(holder));
     // Keep victims that suffice: kube-scheduler may need them for CPU or memory, too.
     const placement =
-      asked.length > 0 ? this.#placeWithout(pod, node, [...chosen, ...awaited]) : undefined;
+      asked.length > 0
+        ? new Attempt(pod, node, [...chosen, ...awaited], this.#options.strategy, steps).place()
+        : undefined;
     if (placement) return { victims: chosen, awaited, holding: holdingOf(pod.demand, placement) };
-    return this.#fewest(pod, node, holders, asked);
+    return this.#fewest(pod, node, holders, asked, steps);
   }
 
   /**
@@ -134,10 +144,15 @@ export class Preemption {
     node: NodeGpus,
     holders: readonly PodRecord[],
     asked: readonly string[],
+    steps: Steps,
   ): Sacrifice | undefined {
     const lower = holders.filter(
       ({ leavesAt, priority }) => leavesAt === undefined && priority < pod.priority,
     );
+    const leaving = holders.filter(isLeaving);
+    const { strategy } = this.#options;
+    const placement = new Attempt(pod, node, [...lower, ...leaving], strategy, steps).place();
+    if (placement === undefined) return undefined;
     let best: Sacrifice | undefined;
     for (const gpu of [undefined, ...node.gpus]) {
       // Reprieve pods on the chosen GPU late, so that this GPU is emptied. Terminating pods come
@@ -146,37 +161,72 @@ export class Preemption {
       const order = lower.toSorted(
         (a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b),
       );
-      const sacrifice = this.#reprieve(pod, node, [...order, ...holders.filter(isLeaving)]);
+      const gone = [...order, ...leaving];
+      const sacrifice = reprieve(new Attempt(pod, node, gone, strategy, steps), gone, placement);
       if (sacrifice && (best === undefined || isBetter(sacrifice, best))) best = sacrifice;
     }
     return best;
   }
+}
 
-  #reprieve(pod: Preemptor, node: NodeGpus, order: readonly PodRecord[]): Sacrifice | undefined {
-    let gone = order;
-    let placement = this.#placeWithout(pod, node, gone);
-    if (placement === undefined) return undefined;
-    for (const candidate of order) {
-      const fewer = gone.filter((one) => one !== candidate);
-      const still = this.#placeWithout(pod, node, fewer);
-      if (still) [gone, placement] = [fewer, still];
-    }
-    const victims = gone.filter(({ leavesAt }) => leavesAt === undefined);
-    return {
-      victims,
-      awaited: gone.filter((one) => !victims.includes(one)),
-      holding: holdingOf(pod.demand, placement),
-    };
+/** Places a pod on a node without some of its holders. */
+class Attempt {
+  readonly #free: number[];
+
+  constructor(
+    readonly pod: Preemptor,
+    readonly node: NodeGpus,
+    gone: readonly PodRecord[],
+    readonly strategy: Strategy,
+    readonly steps: Steps,
+  ) {
+    this.#free = freeFor(pod, node);
+    for (const one of gone) this.remove(one);
   }
 
-  #placeWithout(pod: Preemptor, node: NodeGpus, gone: readonly PodRecord[]): Placement | undefined {
-    const free = freeFor(pod, node);
-    for (const holder of gone) {
-      for (const [index, gpu] of node.gpus.entries())
-        (free[index] as number) += slotsHeld(holder, gpu);
-    }
-    return place(pod.demand, node.gpus, free, this.#options.strategy);
+  remove(holder: PodRecord): void {
+    this.#add(holder, 1);
   }
+
+  putBack(holder: PodRecord): void {
+    this.#add(holder, -1);
+  }
+
+  place(): Placement | undefined {
+    return place(this.pod.demand, this.node.gpus, this.#free, this.strategy, this.steps);
+  }
+
+  #add(holder: PodRecord, sign: 1 | -1): void {
+    for (const [index, gpu] of this.node.gpus.entries())
+      (this.#free[index] as number) += sign * slotsHeld(holder, gpu);
+  }
+}
+
+/**
+ * @param order the pods that are gone in the attempt
+ * @returns undefined if no steps are left: more pods than needed would be victims
+ */
+function reprieve(
+  attempt: Attempt,
+  order: readonly PodRecord[],
+  first: Placement,
+): Sacrifice | undefined {
+  const gone = new Set(order);
+  let placement = first;
+  for (const candidate of order) {
+    if (attempt.steps.areSpent) return undefined;
+    attempt.putBack(candidate);
+    const still = attempt.place();
+    if (still) gone.delete(candidate);
+    else attempt.remove(candidate);
+    placement = still ?? placement;
+  }
+  const victims = [...gone].filter(({ leavesAt }) => leavesAt === undefined);
+  return {
+    victims,
+    awaited: [...gone].filter((one) => !victims.includes(one)),
+    holding: holdingOf(attempt.pod.demand, placement),
+  };
 }
 
 /** kube-scheduler's victims are preferred, because it may have further reasons. */

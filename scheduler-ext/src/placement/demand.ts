@@ -36,9 +36,15 @@ export class Demand {
   readonly needs: readonly Need[];
   /** Pieces of the containers that keep running, largest first. */
   readonly pieces: readonly Piece[];
+  /** Lower bound of the slots that these containers hold in sum. */
+  readonly lastingSlots: number;
+  /** Number of init containers. */
+  readonly inits: number;
   readonly #choice: GpuChoice;
   /** By need and model: the result of takes() for an empty GPU. */
   readonly #takes: (number | undefined)[][];
+  /** Results of isNamed(). */
+  readonly #named = new WeakMap<Gpu, boolean>();
 
   /**
    * @param slotCores percent of a GPU's time that a container may ask for with one slot. Undefined:
@@ -54,13 +60,20 @@ export class Demand {
         init ? [] : Array.from({ length: gpus }, () => ({ index, slots })),
       )
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
+    this.lastingSlots = this.pieces.reduce((sum, { slots }) => sum + slots, 0);
+    this.inits = this.needs.filter(({ init }) => init).length;
     this.#choice = new GpuChoice(request);
     this.#takes = this.needs.map(() => []);
   }
 
   /** Whether the empty GPU could serve the container. */
   suits(index: number, gpu: Gpu): boolean {
-    return gpu.healthy && !gpu.drained && this.isNamed(gpu) && this.suitsModel(index, gpu.model);
+    return this.isOpen(gpu) && this.suitsModel(index, gpu.model);
+  }
+
+  /** Whether the pod may get the GPU, if a container suits its model. */
+  isOpen(gpu: Gpu): boolean {
+    return gpu.healthy && !gpu.drained && this.isNamed(gpu);
   }
 
   suitsModel(index: number, model: Model): boolean {
@@ -92,8 +105,12 @@ export class Demand {
     return this.#choice.isType(lowerName);
   }
 
-  isNamed({ lowerUuid }: Gpu): boolean {
-    return this.#choice.isNamed(lowerUuid);
+  isNamed(gpu: Gpu): boolean {
+    const known = this.#named.get(gpu);
+    if (known !== undefined) return known;
+    const isNamed = this.#choice.isNamed(gpu.lowerUuid);
+    this.#named.set(gpu, isNamed);
+    return isNamed;
   }
 
   /** Whether it depends on the UUIDs of GPUs, which are on one node only. */

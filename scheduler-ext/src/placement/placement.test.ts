@@ -6,7 +6,7 @@ import {
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
 import { Demand } from './demand.js';
-import { freeFor, holdingOf, place } from './placement.js';
+import { freeFor, holdingOf, place, Steps } from './placement.js';
 
 const NOBODY = { uid: 'nobody', priority: 0 };
 
@@ -141,6 +141,36 @@ test('place() finds a placement if one exists, as an exhaustive search does', ()
   }
   expect(found).toBeGreaterThan(50);
   expect(found).toBeLessThan(350);
+});
+
+test('place() tries the GPUs of a container in one order only', () => {
+  const steps = new Steps();
+  const { left } = steps;
+  const { gpus } = nodeWithUsed(0, 0, 0, 0, 0, 0, 0, 0);
+  const demand = demandOf(needOf('main', 9, { gpus: 9 }));
+  expect(place(demand, gpus, Array(8).fill(10), 'binpack', steps)).toBeUndefined();
+  expect(left - steps.left).toBeLessThan(2 ** 8 + 10);
+});
+
+test('place() does not search if the free slots are too few in sum', () => {
+  const steps = new Steps();
+  const { left } = steps;
+  const { gpus } = nodeWithUsed(0, 0);
+  const demand = demandOf(...Array.from({ length: 7 }, (_, index) => needOf(`c${index}`, 3)));
+  expect(place(demand, gpus, [10, 10], 'binpack', steps)).toBeUndefined();
+  expect(left - steps.left).toBe(gpus.length);
+});
+
+test('place() without steps left finds what needs no search', () => {
+  const { gpus } = nodeWithUsed(0, 0);
+  const fits = (slots: readonly number[], left: number) => {
+    const demand = demandOf(...slots.map((each, index) => needOf(`c${index}`, each)));
+    const steps = new Steps();
+    steps.left = left;
+    return place(demand, gpus, [10, 10], 'binpack', steps) !== undefined;
+  };
+  expect([fits([5, 5, 5, 5], 0), fits([4, 4, 3, 3, 3, 3], 0)]).toEqual([true, false]);
+  expect(fits([4, 4, 3, 3, 3, 3], 1000)).toBe(true);
 });
 
 test('a pod with promised slots keeps them from pods of lower priority', () => {

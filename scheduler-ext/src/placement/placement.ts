@@ -2,7 +2,7 @@ import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import { peak, type Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import type { Demand, Need } from './demand.js';
+import type { Demand } from './demand.js';
 
 /** GPUs of each container, by its index in the demand. */
 export type Placement = readonly (readonly Gpu[])[];
@@ -16,8 +16,22 @@ export interface PodIdentity {
 /** Free slots of each GPU, by its index on the node. */
 export type Free = readonly number[];
 
-/** Limit on steps of the search. Real pods need fewer. */
+/** Limit on the steps of one placement. Real pods need fewer. */
 const MOST_STEPS = 5000;
+/** Limit on the steps of all placements of a pod in one request: they take less than 100 ms. */
+const MOST_IN_ALL = 150_000;
+
+/**
+ * Steps that placements of one pod may still take, over all nodes. A step tries one GPU for one
+ * piece or init container. Without steps left, place() tries the first choice of each piece only.
+ */
+export class Steps {
+  left = MOST_IN_ALL;
+
+  get areSpent(): boolean {
+    return this.left <= 0;
+  }
+}
 
 /**
  * Slots that are free for this pod: not in use, and not promised to a pod with precedence.
@@ -33,15 +47,17 @@ export function freeFor({ uid, priority }: PodIdentity, { gpus, promised }: Node
 }
 
 /**
- * Places the containers so that each piece lies on one GPU; undefined if they do not fit.
+ * Places the containers so that each piece lies on one GPU; undefined if they do not fit, or if the
+ * search takes too many steps.
  */
 export function place(
   demand: Demand,
   gpus: readonly Gpu[],
   free: Free,
   strategy: Strategy,
+  steps = new Steps(),
 ): Placement | undefined {
-  return new Search(demand, gpus, free, demand.strategy(strategy)).run();
+  return new Search(demand, gpus, free, demand.strategy(strategy), steps).run();
 }
 
 /** The peak of slots that the pod holds of each GPU. */
@@ -59,23 +75,36 @@ class Search {
   readonly #free: number[];
   /** Places on the node, by container. */
   readonly #chosen: number[][];
-  #steps = 0;
+  /** Whether the GPU can serve the pod at all, by place. */
+  readonly #open: readonly boolean[];
+  #taken = 0;
 
   constructor(
     readonly demand: Demand,
     readonly gpus: readonly Gpu[],
     readonly free: Free,
     strategy: Strategy,
+    readonly steps: Steps,
   ) {
     this.#order = orderOf(free, strategy);
     this.#free = [...free];
     this.#chosen = demand.needs.map(() => []);
+    this.#open = gpus.map((gpu) => demand.isOpen(gpu));
+    steps.left -= gpus.length;
   }
 
   run(): Placement | undefined {
-    return this.#placeLasting(0)
+    return this.#hasRoom() && this.#placeLasting(0)
       ? this.#chosen.map((places) => places.map((place) => this.gpus[place] as Gpu))
       : undefined;
+  }
+
+  /** Whether the free slots suffice in sum. */
+  #hasRoom(): boolean {
+    let room = 0;
+    for (let place = 0; place < this.free.length; place++)
+      if (this.#open[place]) room += Math.max(0, this.free[place] as number);
+    return room >= this.demand.lastingSlots;
   }
 
   /** Backtracking search, largest pieces first. */
@@ -84,15 +113,14 @@ class Search {
     if (piece === undefined) return this.#placeInit();
     const { index } = piece;
     const chosen = this.#chosen[index] as number[];
-    for (const place of this.#order) {
+    // Pieces of a container are equal, so its GPUs are tried in one order only.
+    const last = chosen.at(-1);
+    const from = last === undefined ? 0 : this.#order.indexOf(last) + 1;
+    for (let at = from; at < this.#order.length; at++) {
+      const place = this.#order[at] as number;
       const slots = this.#takes(index, place);
-      if (
-        (this.#free[place] as number) < slots ||
-        chosen.includes(place) ||
-        !this.demand.suits(index, this.gpus[place] as Gpu)
-      )
-        continue;
-      if (++this.#steps > MOST_STEPS) return false;
+      if ((this.#free[place] as number) < slots) continue;
+      if (!this.#maySearch(1)) return false;
       (this.#free[place] as number) -= slots;
       chosen.push(place);
       if (this.#placeLasting(next + 1)) return true;
@@ -107,33 +135,39 @@ class Search {
    * anyway.
    */
   #placeInit(): boolean {
+    const room = [...this.free];
+    const held = (place: number) => (this.free[place] as number) - (this.#free[place] as number);
+    const order = [...this.#order].sort((a, b) => held(b) - held(a));
     return this.demand.needs.every((need, index) => {
-      if (!need.init) return true;
-      const room = this.gpus.map(
-        (_, place) => (this.free[place] as number) - this.#sidecarsBefore(index, place),
-      );
-      const held = (place: number) => (this.free[place] as number) - (this.#free[place] as number);
-      const fitting = this.#order.filter(
-        (place) =>
-          (room[place] as number) >= this.#takes(index, place) &&
-          this.demand.suits(index, this.gpus[place] as Gpu),
-      );
-      this.#chosen[index] = fitting.sort((a, b) => held(b) - held(a)).slice(0, need.gpus);
+      const chosen = this.#chosen[index] as number[];
+      if (!need.init) {
+        for (const place of chosen) (room[place] as number) -= this.#takes(index, place);
+        return true;
+      }
+      if (!this.#maySearch(this.gpus.length)) return false;
+      const fitting = order.filter((place) => (room[place] as number) >= this.#takes(index, place));
+      this.#chosen[index] = fitting.slice(0, need.gpus);
       return fitting.length >= need.gpus;
     });
   }
 
-  #takes(index: number, place: number): number {
-    return this.demand.takes(index, (this.gpus[place] as Gpu).model);
+  /** Always true for the steps of a search that does not backtrack. */
+  #maySearch(steps: number): boolean {
+    this.#taken += steps;
+    this.steps.left -= steps;
+    if (this.#taken <= this.#first) return true;
+    return this.#taken <= MOST_STEPS && !this.steps.areSpent;
   }
 
-  #sidecarsBefore(index: number, place: number): number {
-    let slots = 0;
-    for (let before = 0; before < index; before++) {
-      const need = this.demand.needs[before] as Need;
-      if (!need.init && this.#chosen[before]?.includes(place)) slots += this.#takes(before, place);
-    }
-    return slots;
+  get #first(): number {
+    return this.demand.pieces.length + this.demand.inits * this.gpus.length;
+  }
+
+  /** Infinity if the GPU cannot serve the container. */
+  #takes(index: number, place: number): number {
+    return this.#open[place]
+      ? this.demand.takes(index, (this.gpus[place] as Gpu).model)
+      : Number.POSITIVE_INFINITY;
   }
 }
 

@@ -3,7 +3,7 @@ import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { type ErrorCode, type Figures, sentence } from '../errors.js';
 import { coresOf, type Demand, givesCores, holdsMemory, type Need, servesCount } from './demand.js';
-import { type Free, place } from './placement.js';
+import { type Free, place, type Steps } from './placement.js';
 
 /** Why a node cannot take a pod. */
 export interface Reason {
@@ -29,13 +29,18 @@ export class Reasons {
     return this.#reason(node?.broken ? 'NODE_INVENTORY_BROKEN' : 'NODE_WITHOUT_GPUS', {}, false);
   }
 
-  /** The reason why the pod would not fit on the empty node; undefined: it would. */
-  forbidding(node: NodeGpus): Reason | undefined {
+  /**
+   * The reason why the pod would not fit on the empty node; undefined: it would, or no steps are
+   * left to find out.
+   */
+  forbidding(node: NodeGpus, steps: Steps): Reason | undefined {
     // UUIDs differ between nodes, so the result cannot be cached.
-    if (this.#demand.namesGpus) return this.#findForbidding(node.gpus);
+    if (this.#demand.namesGpus) return this.#findForbidding(node.gpus, steps);
     const key = node.signature;
-    if (!this.#forbidding.has(key)) this.#forbidding.set(key, this.#findForbidding(node.gpus));
-    return this.#forbidding.get(key);
+    if (this.#forbidding.has(key)) return this.#forbidding.get(key);
+    const reason = this.#findForbidding(node.gpus, steps);
+    if (!steps.areSpent) this.#forbidding.set(key, reason);
+    return reason;
   }
 
   /** The reason if other pods hold the slots. */
@@ -70,14 +75,15 @@ export class Reasons {
     );
   }
 
-  #findForbidding(gpus: readonly Gpu[]): Reason | undefined {
+  #findForbidding(gpus: readonly Gpu[], steps: Steps): Reason | undefined {
     const demand = this.#demand;
-    for (const [index, need] of demand.needs.entries()) {
-      const reason = this.#forbiddingFor(need, index, gpus);
+    const named = gpus.filter((gpu) => demand.isNamed(gpu));
+    for (const need of demand.needs) {
+      const reason = this.#forbiddingFor(need, named);
       if (reason) return reason;
     }
     const empty = gpus.map(({ model }) => model.slots);
-    if (place(demand, gpus, empty, 'binpack')) return undefined;
+    if (place(demand, gpus, empty, 'binpack', steps) || steps.areSpent) return undefined;
     return this.#reason(
       'NODE_CONTAINERS',
       { gpus: gpus.length, containers: demand.needs.length },
@@ -85,10 +91,9 @@ export class Reasons {
     );
   }
 
-  #forbiddingFor(need: Need, index: number, gpus: readonly Gpu[]): Reason | undefined {
+  #forbiddingFor(need: Need, named: readonly Gpu[]): Reason | undefined {
     const { request } = this.#demand;
     const { container, slots, mode } = need;
-    const named = gpus.filter((gpu) => this.#demand.isNamed(gpu));
     if (named.length === 0)
       return this.#reason('GPU_UUID', { uuids: request.gpuUuids.join(', ') }, false);
     const typed = named.filter(({ model }) => this.#demand.isType(model));
@@ -116,7 +121,7 @@ export class Reasons {
         { fitting: giving.length, container, gpus: need.gpus },
         false,
       );
-    const healthy = giving.filter((gpu) => this.#demand.suits(index, gpu));
+    const healthy = giving.filter(({ healthy: isHealthy, drained }) => isHealthy && !drained);
     if (healthy.length >= need.gpus) return undefined;
     const figures = { unhealthy: giving.length - healthy.length, gpus: giving.length };
     const areDrained = giving.some(({ drained }) => drained);

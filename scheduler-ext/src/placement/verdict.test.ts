@@ -1,8 +1,9 @@
 import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { NodeGpus as Node } from '../cluster/node-gpus.js';
-import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
+import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed, podOf } from '../testing/nodes.js';
 import { Demand } from './demand.js';
+import { Steps } from './placement.js';
 import { Judge } from './verdict.js';
 
 const GIB = 2 ** 30;
@@ -134,6 +135,16 @@ test('judge() reports that the containers do not fit together', () => {
       "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
     resolvable: true,
   });
+});
+
+test('a verdict without steps left is not kept', () => {
+  const demand = demandOf(...[4, 4, 3, 3, 3, 3].map((each, index) => needOf(`c${index}`, each)));
+  const [known, node, pod] = [new Judge(demand, 'binpack'), nodeWithUsed(0, 0), podOf('pod')];
+  const spent = new Steps();
+  spent.left = 0;
+  expect(known.judge(node, pod, spent)).toMatchObject({ resolvable: true });
+  expect(known.judge(node, pod)).toHaveProperty('score');
+  expect(known.judge(node, pod, spent)).toHaveProperty('score');
 });
 
 test('with binpack the fuller GPU and node score higher, with spread the emptier ones', () => {

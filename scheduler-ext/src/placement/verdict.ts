@@ -2,7 +2,7 @@ import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Gpu } from '../cluster/gpu.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import type { Demand } from './demand.js';
-import { type Free, freeFor, type Placement, type PodIdentity, place } from './placement.js';
+import { type Free, freeFor, type Placement, type PodIdentity, place, Steps } from './placement.js';
 import { type Reason, Reasons } from './reason.js';
 
 /** The score of a node for a pod, or the reason why the pod does not fit. */
@@ -39,24 +39,25 @@ export class Judge {
     this.#single = needs.length === 1 && needs[0]?.gpus === 1;
   }
 
-  judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
+  /** @param steps for all nodes. A verdict is kept only if some are left, or the pod fits. */
+  judge(node: NodeGpus | undefined, pod: PodIdentity, steps = new Steps()): Verdict {
     if (node === undefined) return this.#reasons.withoutGpus(node);
     // A GPU with a given UUID is on one node only, so nodes in an equal state still differ.
     const state = this.#demand.namesGpus ? undefined : node.state;
-    if (state === undefined) return this.#judge(node, freeFor(pod, node));
+    if (state === undefined) return this.#judge(node, freeFor(pod, node), steps);
     const known = this.#known.get(state);
     if (known) return known;
     if (this.#known.size === MOST_KNOWN) this.#known.clear();
-    const verdict = this.#judge(node, freeFor(pod, node));
-    this.#known.set(state, verdict);
+    const verdict = this.#judge(node, freeFor(pod, node), steps);
+    if ('score' in verdict || !steps.areSpent) this.#known.set(state, verdict);
     return verdict;
   }
 
-  #judge(node: NodeGpus, free: Free): Verdict {
+  #judge(node: NodeGpus, free: Free, steps: Steps): Verdict {
     if (node.gpus.length === 0) return this.#reasons.withoutGpus(node);
-    const left = this.#single ? this.#scan(node, free) : this.#search(node, free);
+    const left = this.#single ? this.#scan(node, free) : this.#search(node, free, steps);
     if (left >= 0) return SCORED[this.#score(left, node)] as Verdict;
-    return this.#reasons.forbidding(node) ?? this.#reasons.full(node, free);
+    return this.#reasons.forbidding(node, steps) ?? this.#reasons.full(node, free);
   }
 
   /** Fraction of the chosen GPU that stays free; negative if none fits. */
@@ -72,8 +73,8 @@ export class Judge {
     return best;
   }
 
-  #search({ gpus }: NodeGpus, free: Free): number {
-    const placement = place(this.#demand, gpus, free, this.#strategy);
+  #search({ gpus }: NodeGpus, free: Free, steps: Steps): number {
+    const placement = place(this.#demand, gpus, free, this.#strategy, steps);
     return placement === undefined ? -1 : partLeft(this.#demand, placement, gpus, free);
   }
 
