@@ -13,6 +13,7 @@ import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
 import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { ExtenderOptionValues } from '../options.js';
+import { Judges } from '../placement/judges.js';
 import { Binder } from './binder.js';
 import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
@@ -78,7 +79,8 @@ export class ExtenderService {
     });
     const condition = () => this.#nodes.condition() ?? this.#pods.condition();
     this.#eviction = new Eviction({ api, cluster, preemption, logger });
-    this.#retry = new Retry({ api, cluster, strategy, logger });
+    const judges = new Judges(strategy);
+    this.#retry = new Retry({ api, cluster, judges, logger });
     if (evictAfter !== undefined) {
       const afterMs = evictAfter / 1000;
       this.#replacement = new Replacement({ api, cluster, logger, condition, afterMs });
@@ -88,7 +90,7 @@ export class ExtenderService {
     const [binder, eviction, retry] = [this.#binder, this.#eviction, this.#retry];
     const extender = new Extender({
       cluster,
-      strategy,
+      judges,
       slotCores,
       binder,
       groups,

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
-import type { Demand } from '../placement/demand.js';
+import type { Judges } from '../placement/judges.js';
 import { Steps } from '../placement/placement.js';
-import { Judge, MOST_SCORE } from '../placement/verdict.js';
+import { MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type { Groups } from './groups.js';
@@ -24,7 +23,7 @@ import type { Retry } from './retry.js';
 
 interface ExtenderOptions {
   readonly cluster: Cluster;
-  readonly strategy: Strategy;
+  readonly judges: Judges;
   /** Percent of a GPU's time that a container may ask for with one slot. */
   readonly slotCores: number | undefined;
   readonly binder: Binder;
@@ -44,9 +43,6 @@ interface ExtenderOptions {
  */
 export const MOST_NODES = 100;
 
-/** Size of the cache of judges; each can hold thousands of states. */
-const MOST_JUDGES = 32;
-
 /**
  * Milliseconds to wait after becoming leader. A terminating kube-scheduler releases its lease at
  * once, so bindings of the former extender can still be in progress. Within this time they are
@@ -57,8 +53,6 @@ const SUCCESSION = 5000;
 /** The requests of kube-scheduler, one method per verb. */
 export class Extender {
   readonly #options: ExtenderOptions;
-  /** Cache: replicas have equal demands, and each pod is filtered, then prioritized. */
-  readonly #judges = new Map<string, Judge>();
   /** Set by the first request: kube-scheduler may have just become leader. */
   #succession: Promise<void> | undefined;
 
@@ -109,7 +103,7 @@ export class Extender {
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult {
     const { cluster } = this.#options;
     const pod = readPod(Pod, this.#options.slotCores);
-    const judge = pod?.demand && this.#judgeFor(pod.demand);
+    const judge = pod?.demand && this.#options.judges.of(pod.demand);
     const steps = new Steps();
     return (NodeNames ?? []).map((Host) => {
       const verdict = judge?.judge(cluster.node(Host), pod as PodRecord, steps);
@@ -144,7 +138,7 @@ export class Extender {
   }
 
   #judgeAll(pod: Preemptor, names: readonly string[]): Judged {
-    const judge = this.#judgeFor(pod.demand);
+    const judge = this.#options.judges.of(pod.demand);
     const fitting: string[][] = Array.from({ length: MOST_SCORE + 1 }, () => []);
     const failed: Record<string, string> = {};
     const unresolvable: Record<string, string> = {};
@@ -156,17 +150,6 @@ export class Extender {
       else unresolvable[name] = verdict.sentence;
     }
     return { fitting: fitting.reverse().flat().slice(0, MOST_NODES), failed, unresolvable };
-  }
-
-  #judgeFor(demand: Demand): Judge {
-    const key = JSON.stringify(demand.request);
-    const known = this.#judges.get(key);
-    if (known) return known;
-    const [oldest] = this.#judges.keys();
-    if (this.#judges.size === MOST_JUDGES && oldest !== undefined) this.#judges.delete(oldest);
-    const judge = new Judge(demand, this.#options.strategy);
-    this.#judges.set(key, judge);
-    return judge;
   }
 }
 

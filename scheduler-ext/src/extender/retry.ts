@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { RETRIED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import { Judge } from '../placement/verdict.js';
+import type { Judges } from '../placement/judges.js';
+import { Steps } from '../placement/placement.js';
 import type { Preemptor } from './preemption.js';
 
 interface RetryOptions {
-  readonly api: ApiServer;
+  readonly api: Pick<ApiServer, 'request'>;
   readonly cluster: Cluster;
-  readonly strategy: Strategy;
+  readonly judges: Judges;
   readonly logger: Logger;
 }
 
@@ -84,21 +84,31 @@ export class Retry {
     if (this.#end.signal.aborted) return;
     for (const [uid, { at }] of this.#rejected)
       if (!this.#waits(uid) || at < performance.now() - MEMORY) this.#rejected.delete(uid);
-    const hopeful = [...this.#rejected.values()]
-      .filter(({ pod, at }) => this.#fits(pod, at, gained))
-      .slice(0, MOST_RETRIES);
-    await Promise.all(hopeful.map(({ pod }) => this.#retry(pod)));
+    const steps = new Steps();
+    const hopeful: Preemptor[] = [];
+    for (const { pod, at } of this.#rejected.values()) {
+      if (this.#fits(pod, at, gained, steps)) hopeful.push(pod);
+      if (hopeful.length === MOST_RETRIES) break;
+    }
+    await Promise.all(hopeful.map((pod) => this.#retry(pod)));
   }
 
   /**
    * Whether the pod fits on a node that gained slots after its rejection. A member of a group is
    * not retried for slots that were only claimed: two groups that do not fit would take turns.
    */
-  #fits(pod: Preemptor, since: number, gained: readonly (readonly [NodeGpus, Gain])[]): boolean {
-    const judge = new Judge(pod.demand, this.#options.strategy);
+  #fits(
+    pod: Preemptor,
+    since: number,
+    gained: readonly (readonly [NodeGpus, Gain])[],
+    steps: Steps,
+  ): boolean {
+    const judge = this.#options.judges.of(pod.demand);
     return gained.some(
       ([node, { at, claimed }]) =>
-        at >= since && !(claimed && pod.group !== undefined) && 'score' in judge.judge(node, pod),
+        at >= since &&
+        !(claimed && pod.group !== undefined) &&
+        'score' in judge.judge(node, pod, steps),
     );
   }
 
