@@ -18,7 +18,7 @@ export type Free = readonly number[];
 
 /** Limit on the steps of one placement. Real pods need fewer. */
 const MOST_STEPS = 5000;
-/** Limit on the steps of all placements of a pod in one request: they take less than 100 ms. */
+/** Limit on the steps of all placements of a pod in one request: some 100 to 200 ms. */
 const MOST_IN_ALL = 150_000;
 
 /**
