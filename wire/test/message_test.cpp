@@ -9,7 +9,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <span>
 #include <thread>
+#include <vector>
+
+#include "test/unit/descriptors.h"
 
 namespace wire {
 namespace {
@@ -138,21 +142,9 @@ TEST_CASE("a header with a false kind or length is refused") {
   }
 }
 
-void sendFiles(int socket, const void* data, std::size_t bytes, int count) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 32)] = {};
-  iovec part{const_cast<void*>(data), bytes};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-  cmsghdr* entry = CMSG_FIRSTHDR(&message);
-  entry->cmsg_level = SOL_SOCKET;
-  entry->cmsg_type = SCM_RIGHTS;
-  entry->cmsg_len = CMSG_LEN(sizeof(int) * count);
-  for (int i = 0; i < count; ++i)
-    std::memcpy(CMSG_DATA(entry) + i * sizeof(int), &socket, sizeof(int));
-  CHECK(sendmsg(socket, &message, 0) == static_cast<ssize_t>(bytes));
+void sendFiles(int socket, std::span<const std::byte> bytes, int count) {
+  const std::vector<int> files(count, socket);
+  CHECK(unit::sendWithFiles(socket, bytes, files) == static_cast<ssize_t>(bytes.size()));
 }
 
 TEST_CASE("descriptors of a refused message are closed") {
@@ -161,7 +153,7 @@ TEST_CASE("descriptors of a refused message are closed") {
        {2, 8, 9, 32}) {  // more than one, as many as there is room for, more than that
     Sockets sockets;
     const int before = openFiles();
-    sendFiles(sockets.ends[0], bytes.data(), bytes.size(), count);
+    sendFiles(sockets.ends[0], bytes, count);
     Message message;
     CHECK(!receiveMessage(sockets.ends[1], message));
     CHECK(message.file == -1);
@@ -169,8 +161,8 @@ TEST_CASE("descriptors of a refused message are closed") {
   }
   Sockets sockets;  // one file with the header, another with the payload
   const int before = openFiles();
-  sendFiles(sockets.ends[0], bytes.data(), 16, 1);
-  sendFiles(sockets.ends[0], bytes.data() + 16, 20, 1);
+  sendFiles(sockets.ends[0], std::span(bytes).first(16), 1);
+  sendFiles(sockets.ends[0], std::span(bytes).subspan(16, 20), 1);
   Message message;
   CHECK(!receiveMessage(sockets.ends[1], message));
   CHECK(openFiles() == before);

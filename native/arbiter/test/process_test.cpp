@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 
 #include "native/arbiter/test/played.h"
+#include "test/unit/descriptors.h"
 #include "test/unit/program.h"
 
 namespace arbiter::test {
@@ -340,21 +342,9 @@ TEST_CASE("the arbiter accepts no descriptors") {
   socklen_t bytes = sizeof accepted;
   // Linux 6.16 and newer.
   const bool known = getsockopt(connection, SOL_SOCKET, kPassRights, &accepted, &bytes) == 0;
-  char text[] = "x";
-  iovec part{text, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* entry = CMSG_FIRSTHDR(&message);
-  entry->cmsg_level = SOL_SOCKET;
-  entry->cmsg_type = SCM_RIGHTS;
-  entry->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(entry), &connection, sizeof connection);
   if (known) {
-    CHECK(sendmsg(connection, &message, MSG_NOSIGNAL) == -1);
+    const auto bytes = std::as_bytes(std::span("x", 1));
+    CHECK(unit::sendWithFiles(connection, bytes, std::span(&connection, 1)) == -1);
     CHECK(errno == EPERM);
   }
   close(connection);
