@@ -52,8 +52,13 @@ export function syncToDisk(file: string): void {
 }
 
 export function readIfThere(file: string): string | undefined {
+  return ifThere(() => readFileSync(file, 'utf8'));
+}
+
+/** What `read` returns; undefined if the file that it looks at is not there. */
+export function ifThere<T>(read: () => T): T | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return read();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

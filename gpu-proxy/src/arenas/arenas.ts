@@ -155,7 +155,7 @@ export class Arenas {
       Number.POSITIVE_INFINITY,
       ({ allocation }) => !promised.includes(allocation),
     );
-    await Promise.allSettled(unused.map((holder) => holder.dropArena()));
+    await drop(unused);
   }
 
   add(holder: ArenaHolder): void {
@@ -214,7 +214,7 @@ export class Arenas {
     );
     if (sum(chosen.map(({ unusedArena }) => unusedArena)) < missing) throw error;
     for (const holder of chosen) asked.add(holder);
-    await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
+    await drop(chosen);
   }
 
   #whyNot(wanted: ArenasWanted): Refusal | undefined {
@@ -237,7 +237,7 @@ export class Arenas {
     const { total, available } = this.#memory;
     const over = Math.max(total * RESERVE - available, this.used - this.limit);
     const chosen = this.#chooseUnused(over);
-    await Promise.allSettled(chosen.map((holder) => holder.dropArena()));
+    await drop(chosen);
   }
 
   /** Bytes of allocations without a promise. */
@@ -307,6 +307,11 @@ export class Arenas {
     }
     return chosen;
   }
+}
+
+/** Some may keep theirs. */
+async function drop(holders: readonly ArenaHolder[]): Promise<void> {
+  await Promise.allSettled(holders.map((holder) => holder.dropArena()));
 }
 
 function sum(bytes: readonly number[]): number {

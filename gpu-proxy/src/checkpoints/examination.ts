@@ -1,6 +1,7 @@
 import { createReadStream, readdirSync, readlinkSync } from 'node:fs';
 import { opendir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { ifThere } from '@nvidia-virtual/service/files';
 import { type Fields, filesOf, readEntries } from './criu-images.js';
 import { LEFT_OUT } from './images.js';
 
@@ -57,22 +58,13 @@ export async function examineProcess(expected: Expected): Promise<void> {
     if (directory !== '/') refuse(expected, `${directory} as its ${name}`);
   }
   for (const number of descriptors) {
-    const file = linkIfThere(`${process}/fd/${number}`);
+    // The worker closes the pipe after its answer to a command.
+    const file = ifThere(() => readlinkSync(`${process}/fd/${number}`));
     if (file !== undefined && !isDescriptor(file, number)) refuse(expected, `${file} open`);
   }
   for (const file of mappedFiles(maps))
     if (![...MAPPINGS, MEMORY].some((each) => each.test(file)) && !isCode(file, expected))
       refuse(expected, `${file} mapped`);
-}
-
-/** Undefined if it is closed: the worker closes the pipe after its answer to a command. */
-function linkIfThere(link: string): string | undefined {
-  try {
-    return readlinkSync(link);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }
 
 /** Undefined if there are more names. */

@@ -1,4 +1,5 @@
 import { chownSync, closeSync, fstatSync, openSync, readdirSync } from 'node:fs';
+import { ifThere } from '@nvidia-virtual/service/files';
 
 /** open(2) on Linux; not in `constants`. Opens what a link of /proc leads to, whatever it is. */
 const O_PATH = 0o10000000;
@@ -10,21 +11,12 @@ const O_PATH = 0o10000000;
  */
 export function givePipes(pid: number, uid: number): void {
   for (const number of readdirSync(`/proc/${pid}/fd`)) {
-    const file = openIfThere(`/proc/${pid}/fd/${number}`);
+    const file = ifThere(() => openSync(`/proc/${pid}/fd/${number}`, O_PATH));
     if (file === undefined) continue;
     try {
       if (fstatSync(file).isFIFO()) chownSync(`/proc/self/fd/${file}`, uid, uid);
     } finally {
       closeSync(file);
     }
-  }
-}
-
-function openIfThere(link: string): number | undefined {
-  try {
-    return openSync(link, O_PATH);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }

@@ -38,6 +38,8 @@ export class Demand {
   readonly pieces: readonly Piece[];
   /** Lower bound of the slots that these containers hold in sum. */
   readonly lastingSlots: number;
+  /** Upper bound of the slots that the pod can hold of any GPU at a time without an assignment. */
+  readonly most: number;
   /** Number of init containers. */
   readonly inits: number;
   readonly #choice: GpuChoice;
@@ -61,6 +63,7 @@ export class Demand {
       )
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
     this.lastingSlots = this.pieces.reduce((sum, { slots }) => sum + slots, 0);
+    this.most = peak(this.needs);
     this.inits = this.needs.filter(({ init }) => init).length;
     this.#choice = new GpuChoice(request);
     this.#takes = this.needs.map(() => []);
@@ -120,11 +123,6 @@ export class Demand {
 
   strategy(usual: Strategy): Strategy {
     return this.request.placement ?? usual;
-  }
-
-  /** Upper bound of the slots that the pod can hold of any GPU at a time without an assignment. */
-  get most(): number {
-    return peak(this.needs);
   }
 }
 
