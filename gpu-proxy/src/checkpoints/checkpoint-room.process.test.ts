@@ -1,9 +1,19 @@
-import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import type { Backend } from '../gpus/backend.js';
+import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
 import { withCriuInRoom } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
@@ -30,13 +40,27 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
+/** Links to the driver's libraries in another directory, as some machines have them. */
+function linkDriver(): string {
+  const real = realpathSync(locateInstallation().simulatedDriver);
+  const links = path.join(directory, 'driver');
+  mkdirSync(links);
+  for (const name of readdirSync(path.dirname(real)).filter((each) => each.includes('.so')))
+    symlinkSync(path.join(path.dirname(real), name), path.join(links, name));
+  return path.join(links, path.basename(real));
+}
+
 /** Workers have rooms, and gpu-proxy has groups, as in Kubernetes. */
 async function start(): Promise<void> {
   if (process.getuid?.() === 0) process.setgroups?.([0, 4]);
   const state = path.join(directory, 'state');
   const users = { first: FIRST_UID, last: FIRST_UID + 9 };
   const settings = { hostMemory: 1024 * MiB, users };
-  ({ node } = await startNode(state, { settings, launcher: launcherWithRooms(state, HERE) }));
+  const driver = linkDriver();
+  const simulatedState = path.join(state, 'simulated-gpus');
+  const backend: Backend = { kind: 'simulated', driver, simulatedState };
+  const launcher = launcherWithRooms(state, HERE, driver);
+  ({ node } = await startNode(state, { settings, launcher, backend }));
 }
 
 withCriuInRoom('a program whose worker has a room goes on from a file', async () => {

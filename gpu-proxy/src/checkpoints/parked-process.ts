@@ -10,6 +10,7 @@ import {
 } from '@nvidia-virtual/service/process-table';
 import type { AllocationHost } from '../allocations/allocation-host.js';
 import type { MemoryFile } from '../arenas/memory-file.js';
+import { resolveUnder } from '../host/links.js';
 import type { LiveSession } from '../sessions/live-session.js';
 import {
   type KeeperCommand,
@@ -66,7 +67,9 @@ export class ParkedProcess {
     const { worker: running, parked } = this.#live.session.record;
     const { pid } = parked?.worker ?? running;
     const hasRoom = launcher.allocations !== undefined;
-    const code = [versions, path.dirname(backend.driver)];
+    // The driver's files may be links to another directory, which a room shows, too.
+    const driver = resolveUnder(launcher.seen('/'), backend.driver) ?? backend.driver;
+    const code = [versions, path.dirname(backend.driver), path.dirname(driver)];
     return {
       ...{ pid, uid, hasRoom },
       code: hasRoom ? code : code.map((each) => realpathSync(each)),

@@ -1,21 +1,14 @@
-import {
-  chmodSync,
-  lstatSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { nvidiaSmiIn } from '@nvidia-virtual/node-state/paths';
 import { systemReason } from '@nvidia-virtual/service/errors';
 import { readIfThere } from '@nvidia-virtual/service/files';
 import type { Logger } from 'pino';
+import { resolveUnder } from '../host/links.js';
 import type { Backend } from './backend.js';
 
 /** Where nvidia-smi is, from the directory of the driver's libraries. */
 const PLACES = ['../bin/nvidia-smi', '../../bin/nvidia-smi'];
-const MOST_LINKS = 8;
 
 /**
  * Copies the host's nvidia-smi into the state directory, for containers (docs/nvml.md). A mount of
@@ -30,9 +23,9 @@ export function copyNvidiaSmi(
   logger: Logger,
 ): void {
   if (kind !== 'real') return;
-  const found = PLACES.map((place) =>
-    resolveIn(root, path.resolve(path.dirname(driver), place)),
-  ).find((file) => file !== undefined);
+  const found = PLACES.map((place) => fileIn(root, path.resolve(path.dirname(driver), place))).find(
+    (file) => file !== undefined,
+  );
   if (found === undefined) {
     const directory = path.dirname(driver);
     logger.info(`Containers get no new nvidia-smi: ${describe(directory)} do not exist.`);
@@ -58,13 +51,9 @@ function replace(file: string, content: Buffer): void {
 }
 
 /** The file that a path of the host means; undefined: there is none. Debian has links here. */
-function resolveIn(root: string, file: string): string | undefined {
-  let current = file;
-  for (let links = 0; links <= MOST_LINKS; links++) {
-    const seen = path.join(root, current);
-    const entry = lstatSync(seen, { throwIfNoEntry: false });
-    if (!entry?.isSymbolicLink()) return entry?.isFile() ? seen : undefined;
-    current = path.resolve(path.dirname(current), readlinkSync(seen));
-  }
-  return undefined;
+function fileIn(root: string, file: string): string | undefined {
+  const found = resolveUnder(root, file);
+  if (found === undefined) return undefined;
+  const seen = path.join(root, found);
+  return statSync(seen).isFile() ? seen : undefined;
 }

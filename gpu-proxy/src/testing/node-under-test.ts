@@ -13,8 +13,12 @@ import { GpuNode } from '../node.js';
 export type LogLine = Record<string, unknown>;
 
 /** For a node whose workers have rooms, as in Kubernetes. */
-export function launcherWithRooms(state: string, namespaces: HostNamespaces): HostLauncher {
-  const { launcher: executable, simulatedDriver: driver } = locateInstallation();
+export function launcherWithRooms(
+  state: string,
+  namespaces: HostNamespaces,
+  driver = locateInstallation().simulatedDriver,
+): HostLauncher {
+  const { launcher: executable } = locateInstallation();
   const shared = ['arbiter', 'simulated-gpus'].map((name) => path.join(state, name));
   const files = { allocations: path.join(state, 'allocations'), shared, driver };
   return new HostLauncher({ executable, namespaces, files, logger: pino({ enabled: false }) });
@@ -28,7 +32,8 @@ export async function startNode(
   const log: LogLine[] = [];
   const installation = locateInstallation();
   const opened = options.state ?? StateDirectory.open(state, new Addon(installation.addon));
-  const backend = backendOf({ kind: 'simulated', driver: installation.simulatedDriver }, opened);
+  const { simulatedDriver: driver } = installation;
+  const backend = options.backend ?? backendOf({ kind: 'simulated', driver }, opened);
   const node = await GpuNode.start({
     installation,
     backend,
