@@ -110,8 +110,9 @@ int main() {
   EXPECT(counted == host[0]);
 
   cudaDeviceProp properties;
-  int blocks = 0;
+  int blocks = 0, devices = 0;
   EXPECT_OK(cudaGetDeviceProperties(&properties, 0));
+  EXPECT_OK(cudaGetDeviceCount(&devices));
   EXPECT_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, count, 256, 0));
   questions<<<1, 1>>>(results);
   read();
@@ -120,7 +121,7 @@ int main() {
   EXPECT(host[4] == cudaSuccess && host[5] == 1024);
   EXPECT(host[6] == cudaSuccess && host[7] == blocks);
   EXPECT(host[8] == cudaSuccess && host[9] == static_cast<int>(limit));
-  EXPECT(host[10] == cudaSuccess && host[11] == 1);
+  EXPECT(host[10] == cudaSuccess && host[11] == devices);
   EXPECT(host[12]);
 
   heap<<<1, 1>>>(results);
