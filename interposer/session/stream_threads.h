@@ -1,5 +1,6 @@
-// Which thread launches into a stream. Launches of one thread are in order by its channel. So
-// threads with streams of their own need no order between their launches.
+// Which thread launches into a stream. The calls of one thread are in order by its channel. So
+// threads with streams of their own need no order between their launches, nor between the waits for
+// these.
 #pragma once
 
 #include <array>
@@ -21,6 +22,11 @@ class StreamThreads {
       return true;
     last.store(thread, std::memory_order_seq_cst);
     return false;
+  }
+  /// Whether the thread's wait for the stream may take a shared ticket: launches of other threads
+  /// come before a launch of this one that took one alone.
+  bool mayShareWait(std::uint64_t stream, std::uint64_t thread) {
+    return place(stream).load(std::memory_order_seq_cst) == thread;
   }
   /// Call after the launch has taken a shared ticket. If another thread has come meanwhile, its
   /// place in the order may be before this launch. So the next launch of any thread takes one anew.

@@ -26,11 +26,13 @@ bool makes(const wire::FrameHeader& header) {
   return header.call <= kCallCount && kCallFacts[header.call].makes;
 }
 
-/// Whether the call may run beside others of its kind: a launch, or the end of an abandoned one.
+/// Whether the call may run beside others of these kinds: a launch, the wait for a stream, or the
+/// end of an abandoned one.
 bool mayShare(const wire::FrameHeader& header) {
   using enum CallNumber;
   const auto call = static_cast<CallNumber>(header.call);
-  return call == cuLaunchKernel || call == cuLaunchKernelEx || call == passTicket;
+  return call == cuLaunchKernel || call == cuLaunchKernelEx || call == cuStreamSynchronize ||
+         call == passTicket;
 }
 
 /// The least stop at which the call waits.
@@ -140,6 +142,7 @@ void Thread::passTicket(const void* used) {
   driver.cuCtxGetCurrent(&context);
   use_.hold(used, context);
   leaveTurn();
+  endRow();
 }
 
 /// Whether the shared ticket has the turn with those of the row: no ticket that must be alone lies
