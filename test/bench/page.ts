@@ -58,18 +58,21 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Processor time is that of the program and its worker together.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
-- Machines differ. The same build made other figures on one of 2026-11-28:
+- Machines differ. On three of 2026-11-28, remoted / native was:
 
-  | figure | remoted / native |
-  | --- | --- |
-  | 20,000 launches and the final synchronize | 1.121 (0.883 to 1.201) |
-  | launch and synchronize | 1.052 (0.921 to 1.100) |
-  | 8 threads launching to 8 streams | 0.944 (0.873 to 0.968) |
-  | pageable 4 KiB copy, host to device | 1.004 (0.905 to 1.069) |
-  | module load, find, unload | 1.624 (0.911 to 1.834) |
+  | figure | first | second | third |
+  | --- | --- | --- | --- |
+  | 20,000 launches, synchronize | 1.12 (0.88 to 1.20) | 0.87 (0.81 to 0.93) | 1.05 (0.97 to 1.14) |
+  | launch and synchronize | 1.05 (0.92 to 1.10) | 0.98 (0.94 to 1.01) | 0.94 (0.93 to 1.08) |
+  | 8 threads to 8 streams | 0.94 (0.87 to 0.97) | 1.02 (0.97 to 1.04) | 0.83 (0.83 to 0.99) |
+  | pageable 4 KiB, host to device | 1.00 (0.91 to 1.07) | | 0.96 (0.87 to 1.07) |
+  | module load, find, unload | 1.62 (0.91 to 1.83) | | 1.31 (1.26 to 1.57) |
 
-- Their processors are virtual. On that one, a processor was 1.45 times slower for seconds, also
-  natively. A module took 53 to 58 us on fast ones and 73 to 100 us on slow ones; through the
+- On the second and third, waits for streams
+  [shared a turn](decisions/2026-11-27-launches-share-a-turn.md) with launches. On the second, 8
+  threads made 0.923 without that.
+- Their processors are virtual. On the first one, a processor was 1.45 times slower for seconds,
+  also natively. A module took 53 to 58 us on fast ones and 73 to 100 us on slow ones; through the
   product, 64 to 70 us and 80 to 97 us. A program and its worker need two fast ones at once. On
   another machine of that day, 7 of 16 processors were slow ones.
 - The results of a framework program are equal if all digests that repeat natively are equal.
@@ -81,8 +84,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   except the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
 - Machines of one kind differ. On three of 2026-11-27, four of 50 us made 0.970 to 0.979, four
   decoders 0.885 to 0.912, and two decoders 0.944 to 0.956. On one of them, while its host took away
-  390 ms of processor time a second, four of 50 us made 0.874. On a fourth one (2026-11-28), four
-  decoders made 0.905 with a p99 of 4.58 ms, and two 0.930 with 2.44 ms.
+  390 ms of processor time a second, four of 50 us made 0.874. On two of 2026-11-28, four
+  decoders made 0.904 to 0.906 with a p99 of 4.6 to 4.75 ms, and two 0.895 to 0.937 with 2.5 ms.
 - Windows are 5 ms, or longer if all tenants pause seldom: 15 ms for two of 50 %, 7.5 ms for four of
   25 %. They are shorter, and end at a pause, if all pause often.
 - The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms.
