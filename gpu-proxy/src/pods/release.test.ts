@@ -48,14 +48,14 @@ async function removed(all: readonly Grant[], situation: Situation = {}): Promis
   return ids;
 }
 
-/** A pod that runs its init container. */
-const initializing = (slots: number): V1Pod => ({
+/** A pod that runs its init container. @param age milliseconds since its start */
+const initializing = (age: number): V1Pod => ({
   metadata: { name: 'train', namespace: 'team-a', uid: 'uid' },
   spec: {
     containers: [],
-    initContainers: [{ name: 'init', resources: { limits: { [RESOURCE]: String(slots) } } }],
+    initContainers: [{ name: 'init', resources: { limits: { [RESOURCE]: '1' } } }],
   },
-  status: { phase: 'Pending', startTime: new Date(NOW - 3 * MINUTE) },
+  status: { phase: 'Pending', startTime: new Date(NOW - age) },
 });
 
 const EIGHT_NEW = [0, 1, 2, 3, 4, 5, 6, 7].map((second) => second * 1000);
@@ -87,7 +87,7 @@ test('with seven newer ones, or newer ones of other slots, it stays', async () =
 });
 
 test.each<[string, Situation]>([
-  ['an init container of a pod may need it', { pods: [initializing(1)] }],
+  ['an init container of a pod may need it', { pods: [initializing(2 * MINUTE)] }],
   ['the list of pods is stale', { trouble: 'The API server does not answer.' }],
   [
     'the kubelet lists its slot',
@@ -97,4 +97,15 @@ test.each<[string, Situation]>([
   const grants = grantsOf('slot', [...EIGHT_NEW, 2 * MINUTE]);
   expect(await removed(grants, situation)).toEqual([]);
   expect(await removed(grants)).toEqual(['slot 120 s']);
+});
+
+test('a pod in its init container keeps no grant that is newer than its start', async () => {
+  const grants = grantsOf('slot', [11 * MINUTE, 14 * MINUTE - 999, 14 * MINUTE]);
+  expect(await removed(grants, { pods: [initializing(14 * MINUTE)] })).toEqual(['slot 660 s']);
+});
+
+test('of superseded grants, it keeps those of the minute before its start', async () => {
+  const grants = grantsOf('slot', [...EIGHT_NEW, 2 * MINUTE, 2.5 * MINUTE, 3 * MINUTE]);
+  const pods = [initializing(2 * MINUTE)];
+  expect(await removed(grants, { pods })).toEqual(['slot 180 s']);
 });

@@ -203,8 +203,8 @@ export class Release {
     if (holder === undefined) return false;
     const successor = this.#named(holder);
     if (!successor) return true;
-    if (isOver(successor) || !startedSoonAfter(successor, Date.parse(grant.createdAt)))
-      return false;
+    const grantedAt = Date.parse(grant.createdAt);
+    if (isOver(successor) || !startedWithin(UNKNOWN_GRACE_MS, successor, grantedAt)) return false;
     tag(grant, holder, successor);
     return true;
   }
@@ -229,7 +229,7 @@ export class Release {
       (pod) =>
         !isOver(pod) &&
         endingInitContainers(pod, slots.length).length > 0 &&
-        wasAdmittedWith(pod, Date.parse(createdAt)),
+        wasAdmittedWith(pod, Date.parse(createdAt), grace),
     );
   }
 
@@ -254,20 +254,17 @@ function supersededOf(grants: readonly ServedGrant[]): ReadonlySet<ServedGrant> 
 
 /**
  * Whether a grant of that time can belong to the pod. The kubelet makes all grants of a pod at its
- * admission, then sets the start time, and later the condition Initialized. If the sandbox is lost,
- * Initialized is reset and the init containers run again with the same grant.
+ * admission, then sets the start time. If the sandbox is lost, the init containers run again with
+ * the same grant.
  */
-function wasAdmittedWith(pod: V1Pod, grantedAt: number): boolean {
-  const initialized = pod.status?.conditions?.find(
-    ({ type, status: value }) => type === 'Initialized' && value === 'True',
-  );
-  const initializedAt = timeOf(initialized?.lastTransitionTime) ?? Number.POSITIVE_INFINITY;
-  return initializedAt + CLOCK_MS > grantedAt && startedSoonAfter(pod, grantedAt);
+function wasAdmittedWith(pod: V1Pod, grantedAt: number, grace: number): boolean {
+  const startedAt = timeOf(pod.status?.startTime) ?? grantedAt;
+  return grantedAt < startedAt + CLOCK_MS && startedWithin(grace, pod, grantedAt);
 }
 
 /** False if the grant belongs to an earlier pod with the same slots. */
-function startedSoonAfter({ status }: V1Pod, grantedAt: number): boolean {
-  return (timeOf(status?.startTime) ?? grantedAt) < grantedAt + UNKNOWN_GRACE_MS;
+function startedWithin(grace: number, { status }: V1Pod, grantedAt: number): boolean {
+  return (timeOf(status?.startTime) ?? grantedAt) < grantedAt + grace;
 }
 
 function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod {
