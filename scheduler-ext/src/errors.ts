@@ -45,8 +45,8 @@ const TABLE = {
     'Nothing is placed yet, because not all GPUs and pods of the cluster are known: ' +
     '{reason} kube-scheduler retries.',
   REQUEST_BROKEN:
-    'The request of kube-scheduler to {path} is not valid: {reason}. ' +
-    'Use the KubeSchedulerConfiguration of this version.',
+    'The request to {path} is refused: {reason}. ' +
+    'If kube-scheduler sent it, use the KubeSchedulerConfiguration of this version.',
   NODES_NOT_NAMES:
     'The scheduler sends whole nodes where names are expected: ' +
     'set nodeCacheCapable of the extender in its KubeSchedulerConfiguration.',

@@ -4,6 +4,7 @@ import { type Address, addressText } from '@nvidia-virtual/service/configuration
 import { systemReason } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import { SchedulerError, sentence } from './errors.js';
+import { RequestBodies } from './request-bodies.js';
 
 /**
  * Handles the JSON body of a request and returns the JSON answer. @throws Error if the request is
@@ -18,20 +19,15 @@ interface JsonServiceOptions {
   readonly answered: (path: string, status: number, seconds: number) => void;
 }
 
-/**
- * Limit on a request. An API server accepts objects of 3 MiB, and a review contains the old and the
- * new one. The names of 5,000 nodes need a few hundred KiB.
- */
-const MOST_BYTES = 8 * 2 ** 20;
-
 /** Answers POST requests; others are refused with a message. */
 export function jsonListener({ routes, logger, answered }: JsonServiceOptions): RequestListener {
+  const bodies = new RequestBodies();
   return (request, response) => {
     const start = performance.now();
     const path = (request.url ?? '').split('?')[0] ?? '';
     const route = routes[path];
     response.on('error', () => {});
-    void answerTo(request, route).then(
+    void answerTo(request, route, bodies).then(
       (answer) => respond(response, 200, answer),
       (error: Error) => {
         const reason = sentence('REQUEST_BROKEN', { path, reason: error.message });
@@ -68,26 +64,14 @@ export async function listen(server: Server, address: Address, option: string): 
 
 class NotServed extends Error {}
 
-async function answerTo(request: IncomingMessage, route: Route | undefined): Promise<object> {
+async function answerTo(
+  request: IncomingMessage,
+  route: Route | undefined,
+  bodies: RequestBodies,
+): Promise<object> {
   if (route === undefined || request.method !== 'POST')
     throw new NotServed('nothing is served there');
-  return route(await bodyOf(request));
-}
-
-/** Reads by events, because async iteration takes 0.1 ms longer. */
-function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    request.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      chunks.push(chunk);
-      if (length <= MOST_BYTES) return;
-      request.pause();
-      reject(new Error(`it has more than ${MOST_BYTES} bytes`));
-    });
-    request.on('end', () => resolve(Buffer.concat(chunks, length))).on('error', reject);
-  });
+  return route(await bodies.receive(request));
 }
 
 /** @throws Error if it is not a JSON object */
