@@ -344,7 +344,9 @@ class Attacker {
   template <class Encode>
   Reply send(CallNumber number, Encode encode) {
     const bool ordered = kCallFacts[static_cast<int>(number)].ordered;
-    const bool shares = number == CallNumber::cuLaunchKernel && random_() % 4 != 0;
+    const bool mayShare =
+        number == CallNumber::cuLaunchKernel || number == CallNumber::cuStreamSynchronize;
+    const bool shares = mayShare && random_() % 4 != 0;
     const std::uint64_t ticket = !ordered ? 0
                                  : shares ? test_.tickets.takeShared()
                                           : test_.tickets.take();
