@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { HttpService } from '@nvidia-virtual/service/http';
 import { Log } from '@nvidia-virtual/service/log';
@@ -21,7 +20,7 @@ import type { NodeTrouble } from './node-object.js';
 import { NodeReporter } from './node-reporter.js';
 import type { ServeOptions } from './options.js';
 import type { AllocateRequest, AllocateResponse } from './protocol.js';
-import { ProxyFollower } from './proxy-follower.js';
+import { type PodReport, ProxyFollower } from './proxy-follower.js';
 import { SlotList } from './slot-list.js';
 import { installVersion, removeOldVersions, type Version } from './versions.js';
 
@@ -48,8 +47,7 @@ export class PluginService {
   #link: KubeletLink | undefined;
   #conflict: PluginError | undefined;
   #lacks: readonly PluginError[] = [];
-  /** Pods that have left their former GPU. */
-  #arrivals: readonly Arrival[] = [];
+  #pods: PodReport = { arrivals: [], placed: [] };
   #proxyAway: PluginError | undefined;
   #proxySeen = performance.now();
   #proxyAnswers = false;
@@ -92,7 +90,7 @@ export class PluginService {
       : undefined;
     this.#follower = new ProxyFollower({
       state,
-      told: (listing, arrivals) => this.#hear(listing, arrivals),
+      told: (listing, pods) => this.#hear(listing, pods),
       away: (reason) => this.#missProxy(reason),
     });
   }
@@ -190,19 +188,19 @@ export class PluginService {
     }
   }
 
-  #hear(listing: Listing, arrivals: readonly Arrival[]): void {
+  #hear(listing: Listing, pods: PodReport): void {
     this.#proxySeen = performance.now();
     this.#proxyAnswers = true;
     this.#proxyAway = undefined;
-    const isMoved = !isDeepStrictEqual(arrivals, this.#arrivals);
-    this.#arrivals = arrivals;
+    const areMoved = !isDeepStrictEqual(pods, this.#pods);
+    this.#pods = pods;
     const changed = this.#attempt(() => this.#known.take(listing)) ?? false;
     this.#showSlots();
     if (changed) {
       const { all: gpus, leaving } = this.#known;
       this.#logger.info({ gpus, leaving: leaving.map(({ uuid }) => uuid) }, 'GPUs of the node');
       void this.#settle();
-    } else if (isMoved) this.#report();
+    } else if (areMoved) this.#report();
   }
 
   /** Updates the slots. Their users are needed only if GPUs have failed or are leaving. */
@@ -231,11 +229,13 @@ export class PluginService {
 
   #report(): void {
     const gpus = this.#conflict ? [] : this.#known.all;
+    const { arrivals, placed } = this.#pods;
     const inventory = {
       version: 1,
       gpus: gpus.map(({ unhealthy, ...gpu }) => ({ ...gpu, healthy: unhealthy === '' })),
       ...(this.#known.movable && { movable: true }),
-      ...(this.#arrivals.length > 0 && { arrivals: this.#arrivals }),
+      ...(arrivals.length > 0 && { arrivals }),
+      ...(placed.length > 0 && { placed }),
     } as const;
     const unhealthy = gpus
       .filter((gpu) => gpu.unhealthy !== '')

@@ -1,4 +1,4 @@
-import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
+import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type { GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
 import type { KnownGpu, Listing } from './known-gpus.js';
@@ -7,9 +7,12 @@ const INTERVAL_MS = 2000;
 /** Polling interval until the first answer: without it no slots can be offered. */
 const FIRST_INTERVAL_MS = 250;
 
+/** What the inventory says about pods. */
+export type PodReport = Required<Pick<Inventory, 'arrivals' | 'placed'>>;
+
 interface ProxyFollowerOptions {
   readonly state: string;
-  told(listing: Listing, arrivals: readonly Arrival[]): void;
+  told(listing: Listing, pods: PodReport): void;
   away(reason: string): void;
 }
 
@@ -44,10 +47,11 @@ export class ProxyFollower {
   async #ask(): Promise<void> {
     try {
       this.#client ??= await AdminClient.connect(this.#options.state);
-      const { gpus, selection, movable, arrivals } = await this.#client.call('listGpus', {});
+      const { gpus, selection, movable, ...told } = await this.#client.call('listGpus', {});
       if (this.#ended) return;
       this.#answered = true;
-      this.#options.told({ gpus: gpus.map(knownGpu), selection, movable }, arrivals);
+      const { arrivals, placed } = told;
+      this.#options.told({ gpus: gpus.map(knownGpu), selection, movable }, { arrivals, placed });
     } catch (error) {
       this.#client?.close();
       this.#client = undefined;

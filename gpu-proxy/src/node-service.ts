@@ -198,6 +198,7 @@ export class NodeService {
       slotSize: current.kubernetes.enabled ? slotSizeOf(current) : undefined,
       grants: () => this.#kubernetes?.grants ?? [],
       arrivals: () => this.#kubernetes?.arrivals ?? [],
+      placed: () => this.#kubernetes?.placed ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };
   }

@@ -44,3 +44,25 @@ test.each([
 ])('readInventory() returns undefined for %s', (text) => {
   expect(readInventory(text)).toBeUndefined();
 });
+
+test('readInventory() leaves out reports of pods that it cannot read', () => {
+  const gpus = [{ gpu: 'GPU-1', slots: 2 }];
+  const good = { placed: [{ pod: 'p', gpus }], arrivals: [{ pod: 'p', move: 1 }] };
+  const bad = {
+    arrivals: [null, { pod: 'q' }],
+    placed: [
+      null,
+      { pod: 7, gpus },
+      { pod: 'q' },
+      { pod: 'q', gpus: [] },
+      { pod: 'q', gpus: [...gpus, { gpu: 'GPU-2', slots: 0.5 }] },
+    ],
+  };
+  const read = (more: object) => readInventory(JSON.stringify({ version: 1, gpus: [], ...more }));
+  expect(read(bad)).toEqual({ version: 1, gpus: [] });
+  const both = {
+    arrivals: [...bad.arrivals, ...good.arrivals],
+    placed: [...bad.placed, ...good.placed],
+  };
+  expect(read(both)).toEqual({ version: 1, gpus: [], ...good });
+});

@@ -35,6 +35,13 @@ export interface Arrival {
   readonly move: number;
 }
 
+/** A pod without an assignment, and the slots that its node gave to it. */
+export interface PlacedPod {
+  /** UID. */
+  readonly pod: string;
+  readonly gpus: readonly AssignedGpu[];
+}
+
 /** The properties of a GPU that the scheduler needs. */
 export interface InventoryGpu {
   readonly uuid: string;
@@ -63,6 +70,8 @@ export interface Inventory {
   readonly movable?: boolean;
   /** Pods that still hold slots of their former GPU, and no longer need them. */
   readonly arrivals?: readonly Arrival[];
+  /** Any other pod without an assignment may have slots of each GPU. */
+  readonly placed?: readonly PlacedPod[];
 }
 
 /**
@@ -116,14 +125,21 @@ function gpusOf(assigned: readonly AssignedGpu[]): string[] {
  * JSON
  */
 export function readInventory(text: string | undefined): Inventory | undefined {
-  const { version, gpus, movable, arrivals } = readObject(text);
+  const { version, gpus, movable, arrivals, placed } = readObject(text);
   if (version !== 1 || !Array.isArray(gpus) || !gpus.every(isInventoryGpu)) return undefined;
-  const known = Array.isArray(arrivals) ? arrivals.filter(isArrival) : [];
+  const arrived = valid(arrivals, isArrival);
+  const known = valid(placed, isPlacedPod);
   return {
     ...{ version, gpus },
     ...(movable === true && { movable }),
-    ...(known.length > 0 && { arrivals: known }),
+    ...(arrived.length > 0 && { arrivals: arrived }),
+    ...(known.length > 0 && { placed: known }),
   };
+}
+
+/** Leaves out what this version cannot read. */
+function valid<T>(list: unknown, isValid: (value: unknown) => value is T): T[] {
+  return Array.isArray(list) ? list.filter(isValid) : [];
 }
 
 /** Returns a record without a prototype: a container can be named `constructor`. */
@@ -144,6 +160,13 @@ function isAssignedGpu(value: unknown): value is AssignedGpu {
 
 function isArrival(value: unknown): value is Arrival {
   return isObject(value) && typeof value['pod'] === 'string' && isCount(value['move']);
+}
+
+function isPlacedPod(value: unknown): value is PlacedPod {
+  if (!isObject(value)) return false;
+  const { pod, gpus } = value;
+  const areKnown = Array.isArray(gpus) && gpus.length > 0 && gpus.every(isAssignedGpu);
+  return typeof pod === 'string' && areKnown;
 }
 
 function isInventoryGpu(value: unknown): value is InventoryGpu {

@@ -7,6 +7,7 @@ import type {
   LimitsMessage,
   MemoryStateMessage,
   NodeUseMessage,
+  PlacedPodMessage,
   PolicyMessage,
   SessionMessage,
   SharingModeMessage,
@@ -64,6 +65,8 @@ export interface Granted {
   grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
   /** Pods that have left their former GPU. */
   arrivals(): readonly ArrivalMessage[];
+  /** Pods that our scheduler did not place, and their GPUs. */
+  placed(): readonly PlacedPodMessage[];
 }
 
 export const NOT_GRANTED: Granted = {
@@ -71,6 +74,7 @@ export const NOT_GRANTED: Granted = {
   slotSize: undefined,
   grants: () => [],
   arrivals: () => [],
+  placed: () => [],
   unhealthy: () => undefined,
 };
 

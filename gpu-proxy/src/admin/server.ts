@@ -123,6 +123,7 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       selection: granted.selection,
       movable: node.movable,
       arrivals: granted.arrivals(),
+      placed: granted.placed(),
     }),
     createAllocation: async (request) =>
       allocationMessage(node, await node.create(allocationRequest(request))),

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import type { Arrival } from '@nvidia-virtual/kube-common/assignment';
+import type { Arrival, PlacedPod } from '@nvidia-virtual/kube-common/assignment';
 import type { AllocationSpecification, Owner } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
@@ -16,6 +16,7 @@ import { Grants } from './grants.js';
 import { ImageCheck } from './image-check.js';
 import { NodePods } from './node-pods.js';
 import { identifyPeer } from './peer.js';
+import { placedPods } from './placed-pods.js';
 import { PodEvents } from './pod-events.js';
 import { PodMoves } from './pod-moves.js';
 import { PodResources } from './pod-resources.js';
@@ -48,6 +49,7 @@ export class KubernetesNode {
   readonly #options: KubernetesOptions;
   readonly #api: ApiServer;
   readonly #podResources: PodResources;
+  #node: GpuNode | undefined;
   #grants: Grants | undefined;
   #release: Release | undefined;
   #imageCheck: ImageCheck | undefined;
@@ -76,6 +78,7 @@ export class KubernetesNode {
     const { addon, installation, logger, slotSize, patienceMs, health } = this.#options;
     const { pods, events } = this;
     const podResources = this.#podResources;
+    this.#node = node;
     const binding = new Binding({
       node,
       pods,
@@ -104,6 +107,15 @@ export class KubernetesNode {
   /** See PodMoves. */
   get arrivals(): Arrival[] {
     return this.#moves?.arrivals ?? [];
+  }
+
+  /** See placedPods(). */
+  get placed(): PlacedPod[] {
+    const allocations = this.#node?.allocations ?? [];
+    return placedPods(
+      allocations.map(({ specification }) => specification),
+      this.pods,
+    );
   }
 
   /** Only the owning container of the pod may use an allocation. */

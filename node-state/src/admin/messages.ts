@@ -35,12 +35,23 @@ export interface ArrivalMessage {
   readonly move: number;
 }
 
+export interface PlacedPodMessage {
+  readonly pod: string;
+  readonly gpus: readonly PlacedGpuMessage[];
+}
+
+interface PlacedGpuMessage {
+  readonly gpu: string;
+  readonly slots: number;
+}
+
 export interface ListGpusResponse {
   readonly node: string;
   readonly gpus: readonly GpuMessage[];
   readonly selection: string;
   readonly movable: boolean;
   readonly arrivals: readonly ArrivalMessage[];
+  readonly placed: readonly PlacedPodMessage[];
 }
 
 interface OwnerMessage {

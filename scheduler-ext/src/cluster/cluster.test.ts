@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
-import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
+import { gpuOf, inventoryOf, inventoryWith, podOf } from '../testing/nodes.js';
 import { Cluster } from './cluster.js';
 import { type PodRecord, readPod } from './pod.js';
 
@@ -107,6 +107,57 @@ test.each([
 test('a pod without assignment that cannot be parsed takes every GPU', () => {
   cluster.putPod(podOf('foreign', { node: 'one', demand: undefined, problem: 'wrong' }));
   expect(used()).toEqual([10, 10]);
+});
+
+describe('a pod without assignment, whose GPU the node reports,', () => {
+  const REPORT = inventoryWith({ placed: [{ pod: 'foreign', gpus: [{ gpu: 'b', slots: 4 }] }] });
+  const unknown = () => cluster.node('one')?.gpus.map((gpu) => gpu.unknown);
+
+  test.each(['before', 'after'])('counts there only, if the report comes %s the pod', (order) => {
+    if (order === 'before') cluster.putNode('one', REPORT);
+    cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
+    if (order === 'after') cluster.putNode('one', REPORT);
+    expect([used(), unknown()]).toEqual([
+      [0, 4],
+      [0, 0],
+    ]);
+    cluster.removePod('foreign');
+    expect(used()).toEqual([0, 0]);
+  });
+
+  test('counts on every GPU again when the report has ended', () => {
+    cluster.putNode('one', REPORT);
+    cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
+    cluster.putNode('one', inventoryWith({}));
+    expect([used(), unknown()]).toEqual([
+      [4, 4],
+      [4, 4],
+    ]);
+    cluster.removePod('foreign');
+    expect(used()).toEqual([0, 0]);
+  });
+
+  test('counts on every GPU of another node', () => {
+    cluster.putNode('one', REPORT);
+    cluster.putPod(podOf('foreign', { node: 'two', slots: 4 }));
+    expect([used('one'), used('two')]).toEqual([[0, 0], [4]]);
+  });
+
+  test('lets waiting pods try again', () => {
+    const gained: string[] = [];
+    cluster = new Cluster((node) => gained.push(node.name));
+    cluster.putNode('one', inventoryWith({}));
+    cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
+    gained.length = 0;
+    cluster.putNode('one', REPORT);
+    expect(gained).toEqual(['one']);
+  });
+});
+
+test('an assignment counts, whatever the node reports', () => {
+  cluster.putNode('one', inventoryWith({ placed: [{ pod: 'p', gpus: [{ gpu: 'b', slots: 1 }] }] }));
+  cluster.putPod(podOf('p', { node: 'one', holding: onA(3) }));
+  expect(used()).toEqual([3, 0]);
 });
 
 test('pods are counted when their node appears later, disappears, returns, or changes', () => {

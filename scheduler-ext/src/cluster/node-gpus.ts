@@ -8,7 +8,7 @@ import { type Gpu, gpuFrom } from './gpu.js';
 interface Holder {
   readonly uid: string;
   readonly priority: number;
-  /** Undefined for a pod of another scheduler, whose GPU is unknown. */
+  /** Undefined for a pod that another scheduler placed. */
   readonly holding: Holding | undefined;
   /** Its request; undefined if malformed. */
   readonly demand: Demand | undefined;
@@ -27,6 +27,8 @@ export class NodeGpus {
   movable = false;
   /** By UID of a pod: the move by which its programs have left its former GPU. */
   arrivals: ReadonlyMap<string, number> = new Map();
+  /** By UID of a pod that another scheduler placed: what the node gave to it. */
+  #placed: ReadonlyMap<string, Holding> = new Map();
   /** Equal for nodes with the same models and states of GPUs. */
   signature = '';
   readonly holders = new Map<string, Holder>();
@@ -55,6 +57,12 @@ export class NodeGpus {
     this.drains = this.gpus.some((gpu) => gpu.drained);
     this.movable = listed?.movable === true;
     this.arrivals = new Map((listed?.arrivals ?? []).map(({ pod, move }) => [pod, move]));
+    this.#placed = new Map(
+      (listed?.placed ?? []).map(({ pod, gpus }) => [
+        pod,
+        new Map(gpus.map(({ gpu, slots }) => [gpu, slots])),
+      ]),
+    );
     this.signature = this.gpus
       .map(({ model, healthy, drained: leaves }) => {
         return `${model.id}${healthy ? '' : '!'}${leaves ? '-' : ''}`;
@@ -102,6 +110,20 @@ export class NodeGpus {
     return this.#inventory === undefined && this.holders.size === 0;
   }
 
+  /** From its assignment, else from the node's inventory. Undefined: its GPUs are unknown. */
+  holdingOf({ uid, holding }: Pick<Holder, 'uid' | 'holding'>): Holding | undefined {
+    return holding ?? this.#placed.get(uid);
+  }
+
+  /**
+   * The slots of a GPU that count as held. Slots of a pod whose GPUs are unknown count on each GPU,
+   * whatever it asks for: no slot is assigned twice.
+   */
+  slotsHeld(holder: Omit<Holder, 'priority'>, { uuid, model }: Gpu): number {
+    const holding = this.holdingOf(holder);
+    return holding === undefined ? (holder.demand?.most ?? model.slots) : (holding.get(uuid) ?? 0);
+  }
+
   #describe(): string {
     const use = this.gpus.map(({ used, unknown }) => `${used}?${unknown}`).join(' ');
     return `${this.broken}|${this.signature}|${use}`;
@@ -109,23 +131,13 @@ export class NodeGpus {
 
   #count(holder: Holder, sign: 1 | -1): void {
     this.#state = undefined;
+    const isUnknown = this.holdingOf(holder) === undefined;
     for (const gpu of this.gpus) {
-      const slots = slotsHeld(holder, gpu);
+      const slots = this.slotsHeld(holder, gpu);
       gpu.used += sign * slots;
-      if (holder.holding === undefined) gpu.unknown += sign * slots;
+      if (isUnknown) gpu.unknown += sign * slots;
     }
   }
-}
-
-/**
- * The slots of a GPU that count as held. The node alone chooses the GPUs of a pod without an
- * assignment, so its slots count on each of them, whatever it asks for: no slot is assigned twice.
- */
-export function slotsHeld(
-  { holding, demand }: Pick<Holder, 'holding' | 'demand'>,
-  { uuid, model }: Gpu,
-): number {
-  return holding === undefined ? (demand?.most ?? model.slots) : (holding.get(uuid) ?? 0);
 }
 
 /** Undefined if the inventory is malformed. */

@@ -1,7 +1,7 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
 import { pino } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
-import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
+import { gpuOf, inventoryOf, inventoryWith, podOf } from '../testing/nodes.js';
 import { protects } from './budget.js';
 import { Preemption, type Preemptor } from './preemption.js';
 
@@ -112,6 +112,17 @@ test('the fewest and least important pods become victims', async () => {
 
 test('pods of the same priority are no victims; a node without others is dropped', async () => {
   expect(await victimsOf(clusterOf({ a: ['a1:5', 'a2:5:100'] }), ['a1'])).toBeUndefined();
+});
+
+test('a pod without assignment is a victim only for the GPU that its node reports', async () => {
+  const placed = [{ pod: 'foreign', gpus: [{ gpu: 'b', slots: 6 }] }];
+  const victims = async (others: number) => {
+    const cluster = clusterOf({ a: ['a1:6:50'], b: [`b1:${others}:100`] });
+    cluster.putNode('node', inventoryWith({ placed }));
+    cluster.putPod(podOf('foreign', { node: 'node', slots: 6, priority: 10 }));
+    return (await cheapest(cluster, 8))?.['victims'];
+  };
+  expect([await victims(4), await victims(1)]).toEqual(['a1', 'foreign']);
 });
 
 test('victims that hold no slots are left to kube-scheduler', async () => {

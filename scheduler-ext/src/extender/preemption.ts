@@ -3,7 +3,7 @@ import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Strategy } from '@nvidia-virtual/kube-common/pod-request';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
-import { type NodeGpus, slotsHeld } from '../cluster/node-gpus.js';
+import type { NodeGpus } from '../cluster/node-gpus.js';
 import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
 import { freeFor, holdingOf, type Placement, place, Steps } from '../placement/placement.js';
@@ -157,7 +157,8 @@ export class Preemption {
     for (const gpu of [undefined, ...node.gpus]) {
       // Reprieve pods on the chosen GPU late, so that this GPU is emptied. Terminating pods come
       // last, because they cost nothing.
-      const on = ({ holding }: PodRecord) => (gpu !== undefined && holding?.has(gpu.uuid) ? 1 : 0);
+      const on = (holder: PodRecord) =>
+        gpu !== undefined && node.holdingOf(holder)?.has(gpu.uuid) ? 1 : 0;
       const order = lower.toSorted(
         (a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b),
       );
@@ -198,7 +199,7 @@ class Attempt {
 
   #add(holder: PodRecord, sign: 1 | -1): void {
     for (const [index, gpu] of this.node.gpus.entries())
-      (this.#free[index] as number) += sign * slotsHeld(holder, gpu);
+      (this.#free[index] as number) += sign * this.node.slotsHeld(holder, gpu);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
+import type { Inventory, InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
 import type { ContainerRequest } from '@nvidia-virtual/kube-common/pod-request';
 import { NodeGpus } from '../cluster/node-gpus.js';
 import type { PodRecord } from '../cluster/pod.js';
@@ -22,6 +22,11 @@ export function gpuOf(uuid: string, more: Partial<InventoryGpu> = {}): Inventory
 
 export function inventoryOf(...gpus: readonly InventoryGpu[]): string {
   return JSON.stringify({ version: 1, gpus });
+}
+
+/** Of GPUs `a` and `b`. */
+export function inventoryWith(more: Partial<Inventory>): string {
+  return JSON.stringify({ version: 1, gpus: [gpuOf('a'), gpuOf('b')], ...more });
 }
 
 export function nodeOf(...gpus: readonly InventoryGpu[]): NodeGpus {

@@ -27,7 +27,11 @@ import { CommandUnderTest, Place } from '@nvidia-virtual/gpu-proxy/testing/comma
 import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
-import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
+import type {
+  AllocationMessage,
+  GpuMessage,
+  PlacedPodMessage,
+} from '@nvidia-virtual/node-state/admin/messages';
 import { prepareGrant } from '@nvidia-virtual/node-state/grant';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
@@ -326,6 +330,11 @@ export class BindingScene {
 
   async gpus(): Promise<readonly GpuMessage[]> {
     return this.#withNode(async (client) => (await client.call('listGpus', {})).gpus);
+  }
+
+  /** What the scheduler learns of pods that it did not place. */
+  async placed(): Promise<readonly PlacedPodMessage[]> {
+    return this.#withNode(async (client) => (await client.call('listGpus', {})).placed);
   }
 
   /** Drains the allocation: it accepts no new sessions. */

@@ -25,6 +25,8 @@ test("a static pod has its GPU by the kubelet's UID, whatever its mirror pod", a
   await program.printed('got 0');
   const [bound] = await scene.allocations();
   expect(bound?.owner).toMatchObject({ pod: NAME, podUid: UID });
+  const gpus = [{ gpu: bound?.gpuUuids[0], slots: 1 }];
+  expect(await scene.placed()).toEqual([{ pod: shown.metadata?.uid, gpus }]);
 
   await scene.deletePod(NAME);
   await scene.lookedAgain();
