@@ -45,15 +45,15 @@ test('a body that is announced as too long is refused before it comes', async ()
   );
 });
 
-test('beyond 64 MiB, the address that holds most loses its largest request', async () => {
+test('beyond 32 MiB, the address that holds most loses its largest request', async () => {
   const asked = send(`Content-Length: ${4 * MIB + 1}`, Buffer.alloc(4 * MIB));
   const small = send('Content-Length: 2', 'a', ATTACKER);
-  const many = Array.from({ length: 21 }, () =>
+  const many = Array.from({ length: 11 }, () =>
     send(`Content-Length: ${4 * MIB}`, Buffer.alloc(3 * MIB), ATTACKER).resume(),
   );
   await Promise.race(many.map((client) => once(client, 'close')));
   expect(warnings[0]).toContain(
-    `all bodies have more than 67108864 bytes, most of them from ${ATTACKER}`,
+    `all bodies have more than 33554432 bytes, most of them from ${ATTACKER}`,
   );
   asked.write('a');
   expect(await answerTo(asked)).toContain(`{"received":${4 * MIB + 1}}`);
@@ -62,15 +62,15 @@ test('beyond 64 MiB, the address that holds most loses its largest request', asy
 });
 
 async function sendSmallChunks(): Promise<void> {
-  const client = send('Transfer-Encoding: chunked', '1\r\na\r\n'.repeat(70_000)).resume();
+  const client = send('Transfer-Encoding: chunked', '1\r\na\r\n'.repeat(35_000)).resume();
   await once(client, 'close');
-  expect(warnings.at(-1)).toContain('all bodies have more than 67108864 bytes');
+  expect(warnings.at(-1)).toContain('all bodies have more than 33554432 bytes');
 }
 
 test('the memory of very small chunks counts', sendSmallChunks);
 
 test('bodies that are complete or broken off no longer count', async () => {
-  for (let index = 0; index < 11; index++) {
+  for (let index = 0; index < 6; index++) {
     const whole = send(`Content-Length: ${6 * MIB}`, Buffer.alloc(6 * MIB));
     expect(await answerTo(whole)).toContain(`{"received":${6 * MIB}}`);
     const broken = send(`Content-Length: ${6 * MIB}`, Buffer.alloc(5 * MIB));
