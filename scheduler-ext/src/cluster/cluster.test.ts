@@ -54,6 +54,17 @@ test('a failure that arrives after the pod was seen bound changes nothing', () =
   expect(used()).toEqual([3, 0]);
 });
 
+test.each([
+  ['reserved', () => cluster.reserve(podOf('p'), 'one', onA(3))],
+  ['bound', () => cluster.putPod(podOf('p', { node: 'one', holding: onA(3) }))],
+])('the end of a claim frees no slots of a pod that is %s', (_, happens) => {
+  cluster.putPod(podOf('p'));
+  happens();
+  cluster.claim(podOf('p'), 'one', onA(3));
+  cluster.unclaim('p');
+  expect(used()).toEqual([3, 0]);
+});
+
 test('the actual node of the pod counts, not the reservation', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));

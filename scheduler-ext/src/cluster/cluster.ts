@@ -120,10 +120,14 @@ export class Cluster {
     return this.#reservations.has(uid);
   }
 
-  /** Slots that count as used until the pod is bound or removed, or the claim ends. */
+  /**
+   * Slots that count as used until the pod is bound or removed, or the claim ends. No-op for a pod
+   * that is reserved or bound: the end of the claim would free its slots.
+   */
   claim(pod: PodRecord, node: string, holding: Holding): void {
-    this.unclaim(pod.uid);
     const { uid, priority, demand } = pod;
+    this.unclaim(uid);
+    if (this.isReserved(uid) || this.#pods.get(uid)?.node !== undefined) return;
     this.#claims.set(uid, node);
     this.#made(node).hold({ uid, priority, holding, demand });
   }

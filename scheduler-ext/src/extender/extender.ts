@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as othersPass, setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
@@ -34,6 +34,8 @@ interface ExtenderOptions {
   /** Undefined after all nodes and pods were listed; otherwise the reason. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
+  /** Milliseconds to wait after becoming leader. @default 5000 */
+  readonly succession?: number;
 }
 
 /**
@@ -42,6 +44,9 @@ interface ExtenderOptions {
  * would itself score a sample of at least 100 of many nodes, by default.
  */
 export const MOST_NODES = 100;
+
+/** Milliseconds of judging nodes after which events and other requests are processed. */
+const TURN = 10;
 
 /**
  * Milliseconds to wait after becoming leader. A terminating kube-scheduler releases its lease at
@@ -65,12 +70,13 @@ export class Extender {
    * wait behind it.
    */
   async filter(args: ExtenderArgs): Promise<FilterResult> {
-    this.#succession ??= sleep(SUCCESSION);
+    this.#succession ??= sleep(this.#options.succession ?? SUCCESSION);
     await this.#succession;
     return this.#filter(args);
   }
 
-  #filter({ Pod, NodeNames }: ExtenderArgs): FilterResult {
+  /** Slots can be taken or become free while nodes are judged; bind() looks again. */
+  async #filter({ Pod, NodeNames }: ExtenderArgs): Promise<FilterResult> {
     const unready = this.#options.condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };
@@ -84,11 +90,14 @@ export class Extender {
       };
     const inGroup = pod.group !== undefined && !this.#options.cluster.isReserved(pod.uid);
     if (inGroup) this.#options.groups.filtering(pod);
-    const { fitting, failed, unresolvable } = this.#judgeAll({ ...pod, demand }, NodeNames);
+    const accepted = this.#options.retry.judging({ ...pod, demand });
+    const { fitting, failed, unresolvable } = await this.#judgeAll({ ...pod, demand }, NodeNames);
     const named = inGroup ? this.#options.groups.claim({ ...pod, demand }, fitting) : fitting;
     // kube-scheduler reads reasons only if it has no node. There are thousands.
-    if (named.length > 0) return { NodeNames: named };
-    this.#options.retry.rejected({ ...pod, demand });
+    if (named.length > 0) {
+      accepted();
+      return { NodeNames: named };
+    }
     const resolvable = Object.keys(failed);
     if (Pod.spec?.preemptionPolicy !== 'Never' && resolvable.length > 0)
       this.#options.eviction.consider({ ...pod, demand }, resolvable);
@@ -137,13 +146,18 @@ export class Extender {
     };
   }
 
-  #judgeAll(pod: Preemptor, names: readonly string[]): Judged {
+  async #judgeAll(pod: Preemptor, names: readonly string[]): Promise<Judged> {
     const judge = this.#options.judges.of(pod.demand);
     const fitting: string[][] = Array.from({ length: MOST_SCORE + 1 }, () => []);
     const failed: Record<string, string> = {};
     const unresolvable: Record<string, string> = {};
     const steps = new Steps();
+    let turn = performance.now();
     for (const name of names) {
+      if (performance.now() - turn > TURN) {
+        await othersPass();
+        turn = performance.now();
+      }
       const verdict = judge.judge(this.#options.cluster.node(name), pod, steps);
       if ('score' in verdict) fitting[verdict.score]?.push(name);
       else if (verdict.resolvable) failed[name] = verdict.sentence;

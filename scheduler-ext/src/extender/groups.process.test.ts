@@ -57,6 +57,14 @@ test('if a member finds no node, the group has no claims until it is tried again
   expect(used()).toEqual([6, 6]);
 });
 
+test('a group fails if the nodes of a member are taken meanwhile', () => {
+  begin(60_000);
+  groups.claim(member('one', 6), ['node']);
+  cluster.reserve(member('taker', 6), 'other', new Map([['c', 6]]));
+  expect(groups.claim(member('two', 6), ['other'])).toEqual([]);
+  expect([used(), ended]).toEqual([[0, 0], ['node']]);
+});
+
 test('a claim ends with a new claim, a binding, or the pod', () => {
   begin(60_000);
   const [one, two] = [member('one', 6), member('two', 4)];

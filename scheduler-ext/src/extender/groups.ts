@@ -66,10 +66,6 @@ export class Groups {
     const { cluster, strategy, afterFilter = AFTER_FILTER } = this.#options;
     const group = this.#extend(pod, afterFilter);
     group.members.add(pod.uid);
-    if (nodes.length === 0) {
-      group.failed = true;
-      this.#unclaim(group);
-    }
     if (group.failed) return nodes;
     for (const name of nodes) {
       const node = cluster.node(name);
@@ -78,6 +74,8 @@ export class Groups {
       cluster.claim(pod, name, holdingOf(pod.demand, placement));
       return [name];
     }
+    group.failed = true;
+    this.#unclaim(group);
     return [];
   }
 

@@ -30,7 +30,7 @@ test('replicas that wait are judged once, and the first ones are retried', async
       return usual;
     };
     cluster.putPod(pod);
-    retry.rejected(pod);
+    retry.judging(pod);
   }
   for (const node of cluster.nodes()) retry.gained(node, false);
   await all;

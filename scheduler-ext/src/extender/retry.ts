@@ -58,12 +58,20 @@ export class Retry {
     this.#end.abort();
   }
 
-  /** Records a pod that no node accepted. */
-  rejected(pod: Preemptor): void {
+  /**
+   * Records a pod as rejected before it is judged, so that nodes that gain slots meanwhile count.
+   * @returns a function that restores the former record, for a pod that a node accepts
+   */
+  judging(pod: Preemptor): () => void {
+    const former = this.#rejected.get(pod.uid);
     this.#rejected.delete(pod.uid);
     this.#rejected.set(pod.uid, { pod, at: performance.now() });
     const [oldest] = this.#rejected.keys();
     if (this.#rejected.size > MOST_REJECTED && oldest !== undefined) this.#rejected.delete(oldest);
+    return () => {
+      this.#rejected.delete(pod.uid);
+      if (former) this.#rejected.set(pod.uid, former);
+    };
   }
 
   /** Records a node that may have more free slots. @param claimed they were only claimed */
