@@ -7,7 +7,8 @@ namespace worker {
 
 namespace {
 
-/// One enqueued host function. Deletes itself after it has run, unless a graph holds it.
+/// One enqueued host function. Deletes itself after it has run, unless a graph holds it. So the
+/// driver is asked whether the stream captures, also if no capture is known.
 struct PendingCallback {
   Session& session;
   wire::Callback callback;
@@ -58,7 +59,7 @@ CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&, Win
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::hostFunction, stream, status);
   if (pending == nullptr) return status;
-  if (thread.isCaptured(stream)) {
+  if (thread.session.captures.includes(stream)) {
     void* argument = HostFunctions::instance().argumentFor(
         thread.session, pending->callback.function, pending->callback.userData);
     delete pending;
@@ -74,7 +75,7 @@ CUresult cuStreamAddCallback(Thread& thread, wire::Decoder& in, wire::Encoder&, 
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::streamCallback, stream, status);
   if (pending == nullptr) return status;
-  pending->captured = thread.isCaptured(stream);
+  pending->captured = thread.session.captures.includes(stream);
   thread.awaitWindow(window, stream, 0, {});
   return ownedByDriver(thread.driver.cuStreamAddCallback(stream, runStreamCallback, pending, 0),
                        pending);

@@ -1,5 +1,6 @@
 // Stream capture. The gate is told before a stream begins or joins one, and keeps from asking the
 // driver about streams meanwhile.
+#include "native/worker/driver/capture_status.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -10,6 +11,24 @@ namespace {
 /// Tells the per-thread default streams of different threads apart.
 const void* ownerOf(const Thread& thread, CUstream stream) {
   return stream == CU_STREAM_PER_THREAD ? &thread : nullptr;
+}
+
+/// Of a per-thread stream, the current context.
+CUcontext contextOf(const Thread& thread, CUstream stream) {
+  CUcontext context = nullptr;
+  if (stream == CU_STREAM_PER_THREAD ||
+      thread.driver.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS)
+    thread.driver.cuCtxGetCurrent(&context);
+  return context;
+}
+
+/// Whether the driver says so. An error says nothing: without a current context, each question
+/// about a per-thread stream fails.
+bool capturesNothing(const Driver& driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return driver.cuStreamIsCapturing != nullptr &&
+         driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 struct Info {
@@ -36,10 +55,7 @@ CUresult beginCapture(Thread& thread, CUstream stream, std::uint64_t into, Begin
   const auto blind = session.gate.blind();
   if (const CUresult status = begin(); status != CUDA_SUCCESS) return status;
   Info info;
-  CUcontext context = nullptr;
-  if (stream == CU_STREAM_PER_THREAD ||
-      thread.driver.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS)
-    thread.driver.cuCtxGetCurrent(&context);
+  auto* const context = contextOf(thread, stream);
   if (into == 0 && info.ask(thread, stream) == CUDA_SUCCESS && info.graph != nullptr)
     session.captures.began({stream, ownerOf(thread, stream), context,
                             thread.add(wire::HandleKind::graph, info.graph), true});
@@ -66,16 +82,16 @@ CUresult cuStreamBeginCaptureToGraph(Thread& thread, CUstream hStream, CUgraph h
   });
 }
 
-/// A capture may end although the call fails: when it was invalidated, its graph is gone.
+/// A capture may end although the call fails: when it was invalidated, its graph is gone. Then the
+/// stream captured before the call, and does not any more.
 CUresult cuStreamEndCapture(Thread& thread, CUstream hStream, CUgraph* phGraph) {
+  const bool captured = takesPartInCapture(thread.driver, hStream);
   const CUresult status = thread.driver.cuStreamEndCapture(hStream, phGraph);
-  Info info;
-  const bool ended = status == CUDA_SUCCESS || info.ask(thread, hStream) != CUDA_SUCCESS ||
-                     info.status == CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!ended) return status;
+  if (status != CUDA_SUCCESS && !(captured && capturesNothing(thread.driver, hStream)))
+    return status;
   Session& session = thread.session;
-  session.handles.remove(
-      session.captures.ended(hStream, ownerOf(thread, hStream), status == CUDA_SUCCESS));
+  session.handles.remove(session.captures.ended(
+      hStream, ownerOf(thread, hStream), status == CUDA_SUCCESS, contextOf(thread, hStream)));
   return status;
 }
 

@@ -131,7 +131,7 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   if (context != nullptr) thread.ends(context);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  thread.session.contextEnded(context);
+  if (context != nullptr) thread.session.contextEnded(context);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   thread.session.greenContexts.keepPrimary(dev, false);
   return CUDA_SUCCESS;

@@ -223,9 +223,10 @@ CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytes
   });
 }
 
-/// Also frees memory of cuMemAlloc_v2.
+/// Also frees memory of cuMemAlloc_v2. A free that is not captured may enqueue a host function that
+/// runs once, so the driver is asked also if no capture is known.
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
-  if (thread.isCaptured(hStream)) return thread.driver.cuMemFreeAsync(dptr, hStream);
+  if (thread.session.captures.includes(hStream)) return thread.driver.cuMemFreeAsync(dptr, hStream);
   const auto free = [&](CUdeviceptr address) {
     return thread.driver.cuMemFreeAsync(address, hStream);
   };

@@ -1,6 +1,7 @@
 #include "native/worker/session/captures.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "native/worker/driver/capture_status.h"
 
@@ -13,19 +14,22 @@ bool Captures::fills(std::uint64_t graph) const {
   return std::ranges::any_of(list_, [&](const Capture& each) { return each.graph == graph; });
 }
 
+/// Replaces no capture: an equal one may be that of a thread or context that had the same address,
+/// and other streams may still take part in it.
 void Captures::began(const Capture& capture) {
   const std::lock_guard lock(mutex_);
-  std::erase(list_, capture);
   list_.push_back(capture);
   changed();
 }
 
-std::uint64_t Captures::ended(CUstream stream, const void* owner, bool succeeded) {
+std::uint64_t Captures::ended(CUstream stream, const void* owner, bool succeeded,
+                              CUcontext context) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(list_, Capture{stream, owner, nullptr, 0, false});
-  if (found == list_.end()) return 0;
+  const auto found =
+      std::find(list_.rbegin(), list_.rend(), Capture{stream, owner, context, 0, false});
+  if (found == list_.rend()) return 0;
   const std::uint64_t graph = found->made && !succeeded ? found->graph : 0;
-  list_.erase(found);
+  list_.erase(std::next(found).base());
   changed();
   return graph;
 }

@@ -17,7 +17,8 @@ class Captures {
  public:
   explicit Captures(const Driver& driver) : driver_(driver) {}
 
-  /// A capture, by the stream in which it began. `owner` tells per-thread streams apart.
+  /// A capture, by the stream in which it began. A per-thread stream is another stream in each
+  /// thread and context: `owner` is its thread, and null for all other streams.
   struct Capture {
     CUstream stream;
     const void* owner;
@@ -25,7 +26,8 @@ class Captures {
     std::uint64_t graph;  ///< handle
     bool made;            ///< by the capture, which destroys the graph unless it succeeds
     bool operator==(const Capture& other) const {
-      return stream == other.stream && owner == other.owner;
+      return stream == other.stream && owner == other.owner &&
+             (owner == nullptr || context == other.context);
     }
   };
 
@@ -44,9 +46,10 @@ class Captures {
   bool fills(std::uint64_t graph) const;
 
   void began(const Capture& capture);
-  /// The capture of the stream has ended. Returns the handle of a graph that has ended with it
-  /// unless `succeeded`, or 0.
-  std::uint64_t ended(CUstream stream, const void* owner, bool succeeded);
+  /// The latest capture of the stream has ended. Returns the handle of a graph that has ended with
+  /// it unless `succeeded`, or 0. `context`: of a per-thread stream.
+  std::uint64_t ended(CUstream stream, const void* owner, bool succeeded,
+                      CUcontext context = nullptr);
   /// The captures of a context have ended with it. Returns the handles of their graphs.
   std::vector<std::uint64_t> ended(CUcontext context);
 

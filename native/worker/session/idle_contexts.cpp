@@ -8,6 +8,16 @@
 
 namespace worker {
 
+namespace {
+
+/// Errors of captures, which say nothing of the work.
+bool isOfCapture(CUresult status) {
+  return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+}  // namespace
+
 IdleContexts::~IdleContexts() {
   if (thread_.joinable()) thread_.join();
 }
@@ -17,19 +27,21 @@ bool IdleContexts::await(std::uint64_t deadline) {
   if (running_) return false;
   if (thread_.joinable()) thread_.join();
   running_ = wanted_ = true;
+  refused_ = false;
   thread_ = std::thread(
       [this, contexts = session_.handles.objects(wire::HandleKind::context)] { run(contexts); });
   const std::uint64_t now = wire::monotonicNanoseconds();
   const std::chrono::nanoseconds patience(deadline > now ? deadline - now : 0);
   wanted_ = ended_.wait_for(lock, patience, [this] { return !running_; });
   if (wanted_) thread_.join();
-  return wanted_;
+  return wanted_ && !refused_;
 }
 
-/// The list of uses keeps the client from destroying the context meanwhile. An error is that of
-/// work that has failed: the client's next call returns it too.
+/// The list of uses keeps the client from destroying the context meanwhile. An error that is of no
+/// capture is that of work that has failed: the client's next call returns it too.
 void IdleContexts::run(const std::vector<void*>& contexts) {
   Uses::Slot use(session_.uses);
+  bool refused = false;
   for (void* object : contexts) {
     auto* const context = static_cast<CUcontext>(object);
     {
@@ -38,11 +50,15 @@ void IdleContexts::run(const std::vector<void*>& contexts) {
       use.hold(nullptr, context);
     }
     const InContext current(session_.driver, context);
-    if (current.status() == CUDA_SUCCESS) session_.noteFault(session_.driver.cuCtxSynchronize());
+    const CUresult status =
+        current.status() == CUDA_SUCCESS ? session_.driver.cuCtxSynchronize() : CUDA_SUCCESS;
+    session_.noteFault(status);
     use.release();
+    if (isOfCapture(status)) refused = true;
   }
   const std::lock_guard lock(mutex_);
   running_ = false;
+  refused_ = refused;
   ended_.notify_all();
 }
 

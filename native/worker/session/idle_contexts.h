@@ -23,8 +23,8 @@ class IdleContexts {
   IdleContexts(const IdleContexts&) = delete;
   IdleContexts& operator=(const IdleContexts&) = delete;
 
-  /// False after the deadline (CLOCK_MONOTONIC, nanoseconds), or if the last await() still waits in
-  /// the driver.
+  /// False after the deadline (CLOCK_MONOTONIC, nanoseconds), if the last await() still waits in
+  /// the driver, or if the driver refuses to wait because of a capture.
   bool await(std::uint64_t deadline);
 
  private:
@@ -34,7 +34,8 @@ class IdleContexts {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool running_ = false;
-  bool wanted_ = false;  ///< false: the caller has given up, so the client's calls go on
+  bool wanted_ = false;   ///< false: the caller has given up, so the client's calls go on
+  bool refused_ = false;  ///< the driver waited for no work, because of a capture
   std::thread thread_;
 };
 

@@ -221,6 +221,18 @@ TEST_CASE_FIXTURE(Suspended, "a capture is not ended, and the session is suspend
   suspension.resume();
 }
 
+// The worker could miss a rule of the driver, which then refuses to wait.
+TEST_CASE_FIXTURE(Suspended, "a session does not stop while the driver captures") {
+  const CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CHECK(session.driver.cuStreamBeginCapture_v2(stream, relaxed) == CUDA_SUCCESS);
+  CHECK(!session.captures.any());
+  CHECK(suspension.suspend(kLong) == kWorkRuns);
+  CUgraph graph = nullptr;
+  session.driver.cuStreamEndCapture(stream, &graph);
+  CHECK(suspension.suspend(kLong).empty());
+  suspension.resume();
+}
+
 TEST_CASE_FIXTURE(Suspended, "a context that an attempt still waits for is destroyed after that") {
   Program program(*this);
   const Reply made = program.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
