@@ -59,10 +59,10 @@ void Thread::serve() {
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
     const CUresult earlier = wantsReply ? earlierError() : CUDA_SUCCESS;
-    CUresult status = earlier;
-    if (earlier == CUDA_SUCCESS || !makes(header)) status = execute(header, payload, reply);
-    if (status == CUDA_SUCCESS) status = earlier;
-    finish(header, reply, status);
+    CUresult own = CUDA_SUCCESS;
+    if (earlier == CUDA_SUCCESS || !makes(header)) own = execute(header, payload, reply);
+    session.noteFault(own);
+    finish(header, reply, own == CUDA_SUCCESS ? earlier : own);
     reader_.answers(false);
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
   }
@@ -71,7 +71,8 @@ void Thread::serve() {
     session.fail("the client wrote a frame that is not valid");
 }
 
-/// The error of a call that did not wait, which the reply brings.
+/// The error of a call that did not wait, which the reply brings. The client can write it, so it is
+/// good for nothing else: serve() noted the call's fault when the call ran.
 CUresult Thread::earlierError() { return static_cast<CUresult>(channel_->takeDeferredError()); }
 
 CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,
@@ -116,7 +117,6 @@ void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply,
   use_.release();
   leaveTurn(status == CUDA_SUCCESS);
   reader_.leave();
-  if (status != CUDA_SUCCESS) session.noteFault(status);
   if ((header.flags & wire::kFrameWantsReply) != 0) {
     session.output.send(session.connection);
     channel_->reply(reply, status, session.output.position());

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
 #include "test/unit/waiting.h"
+#include "wire/channel_memory.h"
 
 namespace {
 
@@ -232,9 +234,39 @@ TEST_CASE("the limit on threads does not count one that answers page faults") {
   CHECK(isOverThreads(2, {wire::kAnswersFaults, kPlain, wire::kAnswersFaults, kPlain}));
 }
 
+// The memory of a session with a fault stays where it is.
+TEST_CASE("a fault is noted when its call runs, and a client cannot invent one") {
+  Fixture& test = Fixture::make();
+  test.session->driver.cuCtxSetCacheConfig = [](CUfunc_cache) { return CUDA_ERROR_LAUNCH_FAILED; };
+  auto channel = wire::ClientChannel::create();
+  auto* const shared = static_cast<wire::ChannelMemory*>(mmap(
+      nullptr, wire::kChannelFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, channel->file(), 0));
+  REQUIRE(shared != MAP_FAILED);
+  std::thread server([&, end = wire::WorkerChannel::attach(channel->file())]() mutable {
+    worker::Thread(*test.session, std::move(end)).serve();
+  });
+  const auto allocate = [&](std::uint64_t ticket) {
+    publish(*channel, CallNumber::cuMemAlloc_v2, ticket, 1, wire::kFrameWantsReply);
+    wire::ReplyHeader reply{};
+    channel->awaitReply(reply);
+    return reply.status;
+  };
+  shared->deferredError = CUDA_ERROR_ILLEGAL_ADDRESS;
+  CHECK(allocate(1) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(allocate(2) == CUDA_SUCCESS);
+  CHECK(test.session->fault() == CUDA_SUCCESS);
+  publish(*channel, CallNumber::cuCtxSetCacheConfig, 3, 1, 0);
+  CHECK(allocate(4) == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(test.session->fault() == CUDA_ERROR_LAUNCH_FAILED);
+  munmap(shared, wire::kChannelFileBytes);
+  channel.reset();
+  server.join();
+}
+
 // The program gets only the error, so it would never get the memory.
 TEST_CASE("a call that returns the error of an earlier call runs, unless it allocates") {
   Fixture& test = Fixture::make();
+  allocations = 0;
   auto channel = wire::ClientChannel::create();
   std::thread server([&, end = wire::WorkerChannel::attach(channel->file())]() mutable {
     worker::Thread(*test.session, std::move(end)).serve();
