@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "native/worker/calls/primary_context.h"
+#include "native/worker/session/in_context.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -52,6 +53,15 @@ CUresult onEvent(Thread& thread, wire::Decoder& in, Window window,
   thread.awaitWindow(window, CU_STREAM_LEGACY, 0, {});
   thread.session.gate.recorded(event);
   return call(green, event);
+}
+
+/// Waits for the work of a green context: the driver answers nothing about its streams when it has
+/// ended. Refused while one of them captures.
+CUresult awaitWork(Thread& thread, CUcontext context) {
+  const InContext current(thread.driver, context);
+  if (current.status() != CUDA_SUCCESS) return CUDA_SUCCESS;
+  const CUresult status = thread.driver.cuCtxSynchronize();
+  return status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? status : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -164,6 +174,7 @@ CUresult cuGreenCtxDestroy(Thread& thread, wire::Decoder& in, wire::Encoder&) {
     return status;
   auto& session = thread.session;
   const CUcontext context = session.greenContexts.contextOf(green);
+  if (const CUresult status = awaitWork(thread, context); status != CUDA_SUCCESS) return status;
   thread.ends(context);
   thread.contextChanged();
   const CUresult status = thread.driver.cuGreenCtxDestroy(green);

@@ -1,6 +1,7 @@
 #include "native/worker/gate/backlog.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "native/worker/driver/capture_status.h"
 
@@ -17,6 +18,13 @@ constexpr std::uint64_t kFirstGuess = 50'000;
 constexpr std::uint64_t kQuiet = 50'000;
 /// Work that exceeds its estimate by so much, in ns, makes the estimate uncertain.
 constexpr std::uint64_t kLate = 100'000;
+
+/// After a fault of the context, and without a stream or a context, no work runs. A detached stream
+/// is one of a green context, whose end waits for its work.
+bool saysEnded(CUresult answer) {
+  return answer != CUDA_ERROR_NOT_READY && (answer < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+                                            answer > CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+}
 
 }  // namespace
 
@@ -80,7 +88,7 @@ void Backlog::mark(Lane& lane, std::size_t unknown) {
 }
 
 std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) const {
-  std::vector<Question> questions;
+  std::vector<Question> questions = ofRetired();
   for (const Marker& marker : markers_)
     questions.push_back({.place = marker.place, .marker = marker.event});
   for (const Lane& lane : lanes_) {
@@ -91,8 +99,16 @@ std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) c
   return questions;
 }
 
-std::vector<Backlog::Question> Backlog::streams() const {
+/// Each has a place of its own, that of no stream.
+std::vector<Backlog::Question> Backlog::ofRetired() const {
   std::vector<Question> questions;
+  for (const CUevent event : retired_)
+    questions.push_back({.place = {.owner = event}, .marker = event, .retired = true});
+  return questions;
+}
+
+std::vector<Backlog::Question> Backlog::streams() const {
+  std::vector<Question> questions = ofRetired();
   for (const Lane& lane : lanes_)
     questions.push_back({.place = lane.place, .before = lane.before, .last = lane.last});
   return questions;
@@ -111,14 +127,14 @@ void Backlog::ask(std::vector<Question>& questions, bool capturing) const {
 /// Another thread's per-thread stream cannot be queried from here. The legacy stream waits for it,
 /// so that one is queried instead.
 bool Backlog::hasEnded(const Question& question, bool capturing) const {
-  if (question.marker != nullptr)
-    return driver_.cuEventQuery(question.marker) != CUDA_ERROR_NOT_READY;
+  if (question.marker != nullptr) return saysEnded(driver_.cuEventQuery(question.marker));
   const CUstream own = question.place.stream;
   const CUstream stream = own == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : own;
-  if (!capturing || !captures(stream)) return driver_.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
-  return question.before == nullptr ||
-         driver_.cuEventQuery(question.before) != CUDA_ERROR_NOT_READY;
+  if (!capturing || !captures(stream)) return isIdle(stream);
+  return question.before == nullptr || saysEnded(driver_.cuEventQuery(question.before));
 }
+
+bool Backlog::isIdle(CUstream stream) const { return saysEnded(driver_.cuStreamQuery(stream)); }
 
 /// A query of a stream that captures would invalidate the capture.
 bool Backlog::captures(CUstream stream) const { return takesPartInCapture(driver_, stream); }
@@ -135,6 +151,7 @@ void Backlog::aboutToCapture(CUstream stream) {
 
 /// Markers recorded during the queries come after those that were queried.
 void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
+  settle(answers);
   std::uint64_t guess = 0, first = now;
   std::vector<Durations::Index> work;
   const auto finish = [&](std::uint64_t part, const std::vector<Durations::Index>& parts,
@@ -145,6 +162,7 @@ void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
   };
   std::size_t place = 0;
   for (const Question& answer : answers) {
+    if (answer.retired) continue;
     if (answer.marker != nullptr && !answer.done) ++place;
     if (answer.marker != nullptr && answer.done) {
       const auto marker = markers_.begin() + static_cast<std::ptrdiff_t>(place);
@@ -162,6 +180,13 @@ void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
   }
   guess_ -= guess;
   if (!work.empty()) done(std::move(work), first, now);
+}
+
+void Backlog::settle(const std::vector<Question>& answers) {
+  for (const Question& answer : answers) {
+    if (answer.retired && answer.done && std::erase(retired_, answer.marker) > 0)
+      free_.push_back(answer.marker);
+  }
 }
 
 /// Work that followed other work took the time since that was done. Work that found the GPU idle
@@ -186,9 +211,9 @@ void Backlog::done(std::vector<Durations::Index> work, std::uint64_t first, std:
 }
 
 bool Backlog::empty() const {
-  return markers_.empty() && std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-           return !lane.unmeasured && lane.work.empty();
-         });
+  return markers_.empty() && retired_.empty() &&
+         std::all_of(lanes_.begin(), lanes_.end(),
+                     [](const Lane& lane) { return !lane.unmeasured && lane.work.empty(); });
 }
 
 std::size_t Backlog::pieces() const {
@@ -226,7 +251,8 @@ bool Backlog::isUncertain(std::uint64_t now) const {
   const Head oldest = head(now);
   const bool unmeasured =
       std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.unmeasured; });
-  return unmeasured || unknown_ > 0 || now - oldest.since > oldest.guess + kLate;
+  return unmeasured || !retired_.empty() || unknown_ > 0 ||
+         now - oldest.since > oldest.guess + kLate;
 }
 
 void Backlog::stopMeasuring() {
@@ -241,6 +267,44 @@ void Backlog::startMeasuring() {
   for (Lane& lane : lanes_) lane.unmeasured = true;
 }
 
+bool Backlog::knows(CUstream stream) const {
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [&](const Lane& lane) { return lane.place.stream == stream; });
+}
+
+std::vector<CUstream> Backlog::namedStreams() const {
+  std::vector<CUstream> streams;
+  for (const Lane& lane : lanes_)
+    if (lane.place.stream > CU_STREAM_PER_THREAD) streams.push_back(lane.place.stream);
+  return streams;
+}
+
+/// While the gate is open, nobody else removes the markers that were passed.
+bool Backlog::retire(CUstream stream, bool capturing) {
+  std::vector<Question> earlier = ofRetired();
+  ask(earlier, false);
+  settle(earlier);
+  Lane* lane = find({.stream = stream});
+  if (lane == nullptr) return true;
+  if (capturing && captures(stream)) {
+    if (lane->before != nullptr) retired_.push_back(std::exchange(lane->before, nullptr));
+  } else if (!isIdle(stream)) {
+    if (!lane->work.empty()) mark(*lane, 0);
+    CUevent event = nullptr;
+    if (!take(event)) return false;
+    const bool recorded = driver_.cuEventRecord(event, stream) == CUDA_SUCCESS;
+    (recorded ? retired_ : free_).push_back(event);
+    if (!recorded) return false;
+  }
+  forget(stream);
+  return true;
+}
+
+void Backlog::forgetRetired() {
+  free_.insert(free_.end(), retired_.begin(), retired_.end());
+  retired_.clear();
+}
+
 void Backlog::forget(CUstream stream) {
   std::erase_if(lanes_, [&](const Lane& lane) {
     if (lane.place.stream != stream) return false;
@@ -253,6 +317,7 @@ void Backlog::forget(CUstream stream) {
 void Backlog::forgetAll() {
   lanes_.clear();
   markers_.clear();
+  retired_.clear();
   free_.clear();
   guess_ = unknown_ = 0;
 }

@@ -46,6 +46,7 @@ class Backlog {
     CUevent marker = nullptr;
     CUevent before = nullptr;  ///< of a stream that cannot be asked: behind its last work
     std::uint64_t last = 0;    ///< when the stream was used last
+    bool retired = false;      ///< the marker is that of a stream that has ended
     bool done = false;
   };
 
@@ -59,6 +60,8 @@ class Backlog {
   void ask(std::vector<Question>& questions, bool capturing) const;
   /// Updates the estimate with the answers.
   void learn(const std::vector<Question>& answers, std::uint64_t now);
+  /// Forgets the work of ended streams that has ended too.
+  void settle(const std::vector<Question>& answers);
 
   /// No work is left.
   bool empty() const;
@@ -79,7 +82,7 @@ class Backlog {
   /// When work finished last.
   std::uint64_t lastDone() const { return lastDone_; }
 
-  /// Work is no longer measured.
+  /// Work is no longer measured. That of streams that have ended is still waited for.
   void stopMeasuring();
   /// Work is measured from now on. Streams in use may have work that was not.
   void startMeasuring();
@@ -87,8 +90,18 @@ class Backlog {
   /// The stream is about to capture, and cannot be queried then, nor can default streams that wait
   /// for it. The context must be current.
   void aboutToCapture(CUstream stream);
-  /// The stream is about to end: it may not be asked for any more.
+  /// Whether the stream was used, and has not ended.
+  bool knows(CUstream stream) const;
+  /// Its streams, without the default ones.
+  std::vector<CUstream> namedStreams() const;
+  /// The stream is about to end, and may not be asked for any more. Its work goes on: a marker
+  /// behind it is recorded. The context must be current. False if the driver refuses the marker;
+  /// then the stream must not end yet. `capturing`: as for ask().
+  bool retire(CUstream stream, bool capturing);
+  /// Forgets the stream and its work.
   void forget(CUstream stream);
+  /// The work of streams that have ended has ended too.
+  void forgetRetired();
   /// The context is about to end, and its events with it.
   void forgetAll();
 
@@ -121,9 +134,11 @@ class Backlog {
   Head head(std::uint64_t now) const;
   void mark(Lane& lane, std::size_t unknown);
   void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
+  std::vector<Question> ofRetired() const;
   bool take(CUevent& event);
   bool captures(CUstream stream) const;
   bool hasEnded(const Question& question, bool capturing) const;
+  bool isIdle(CUstream stream) const;
 
   const Driver& driver_;
   const CUcontext context_;
@@ -132,6 +147,7 @@ class Backlog {
   std::vector<Lane> lanes_;  ///< of every used stream that has not ended: unknown work would run
                              ///< outside of windows
   std::deque<Marker> markers_;
+  std::vector<CUevent> retired_;  ///< behind all work of streams that have ended
   std::vector<CUevent> free_;
   std::uint64_t lastDone_ = 0;
   std::uint64_t guess_ = 0;  ///< of all markers and lanes

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
+
+#include "native/worker/session/in_context.h"
 
 namespace worker {
 
@@ -28,6 +31,52 @@ void Backlogs::countGpus() {
   std::set<CUdevice> gpus;
   for (const auto& [context, backlog] : byContext_) gpus.insert(backlog->gpu());
   gpus_ = gpus.size();
+}
+
+/// The backlog of the stream's context, to which all moves that others know of the stream: its
+/// events are of that context, and end with it. Null if no backlog knows the stream.
+Backlog* Backlogs::ownerOf(CUstream stream) {
+  std::vector<Backlog*> known;
+  for (auto& [context, backlog] : byContext_)
+    if (backlog->knows(stream)) known.push_back(backlog.get());
+  if (known.empty()) return nullptr;
+  const InContext some(driver_, known.front()->context());
+  CUcontext context = nullptr;
+  if (driver_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) context = known.front()->context();
+  const InContext own(driver_, context);
+  if (own.status() != CUDA_SUCCESS) return nullptr;
+  Backlog& owner = of(context);
+  for (Backlog* other : known) {
+    if (other == &owner) continue;
+    other->forget(stream);
+    owner.note({.stream = stream});
+  }
+  return &owner;
+}
+
+bool Backlogs::retire(CUstream stream, bool capturing) {
+  Backlog* owner = ownerOf(stream);
+  if (owner == nullptr) return forget(stream), true;
+  const InContext current(driver_, owner->context());
+  return owner->retire(stream, capturing);
+}
+
+bool Backlogs::isBusy(CUcontext context, bool capturing) {
+  const InContext current(driver_, context);
+  if (current.status() != CUDA_SUCCESS) return false;
+  for (auto& [other, backlog] : byContext_) {
+    if (other == context) continue;
+    for (const CUstream stream : backlog->namedStreams()) {
+      CUcontext own = nullptr;
+      if (driver_.cuStreamGetCtx(stream, &own) == CUDA_SUCCESS && own == context) ownerOf(stream);
+    }
+  }
+  const auto found = byContext_.find(context);
+  if (found == byContext_.end()) return false;
+  auto questions = found->second->streams();
+  found->second->ask(questions, capturing);
+  return std::any_of(questions.begin(), questions.end(),
+                     [](const auto& question) { return !question.done; });
 }
 
 void Backlogs::forget(CUstream stream) {

@@ -21,8 +21,14 @@ class Backlogs {
 
   /// Of the context, which must be the current one.
   Backlog& of(CUcontext context);
+  /// The stream is about to end. False if the driver refuses a marker behind its work, which goes
+  /// on: then it must not end yet. `capturing`: a stream of the program may capture.
+  bool retire(CUstream stream, bool capturing);
   void forget(CUstream stream);
   void forget(CUcontext context);
+  /// Whether streams of the context have work, also work that was submitted while another context
+  /// was current.
+  bool isBusy(CUcontext context, bool capturing);
 
   auto begin() { return byContext_.begin(); }
   auto end() { return byContext_.end(); }
@@ -67,6 +73,7 @@ class Backlogs {
 
  private:
   void countGpus();
+  Backlog* ownerOf(CUstream stream);
 
   const Driver& driver_;
   Durations durations_;

@@ -33,6 +33,8 @@ constexpr std::uint64_t kAtFirst = 600'000;
 /// So many pieces of work for each GPU are let in after the gate has closed, so that it catches up
 /// with another.
 constexpr std::size_t kMostLate = Backlogs::kFew;
+/// Interval in microseconds at which a thread asks for work that it must wait for.
+constexpr useconds_t kAskEvery = 100;
 const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
 }  // namespace
@@ -226,7 +228,7 @@ void Gate::setStill(bool still) {
   const std::scoped_lock locks(looking_, mutex_);
   still_ = still;
   if (still)
-    for (auto& [context, backlog] : backlogs_) backlog->stopMeasuring();
+    for (auto& [context, backlog] : backlogs_) backlog->stopMeasuring(), backlog->forgetRetired();
 }
 
 /// In a window: true if the pass is inside, false if the window has ended.
@@ -295,13 +297,31 @@ void Gate::submittedBesideCapture(Pass& pass) {
   backlogOf(pass).submittedBesideCapture(pass.at(CU_STREAM_PER_THREAD));
 }
 
+/// The driver destroys a stream at once, and its work goes on. Default streams end with their
+/// context only, whatever a client asks for.
 void Gate::forget(CUstream stream) {
-  const std::scoped_lock locks(looking_, mutex_);
-  backlogs_.forget(stream);
-  ++generation_;
+  if (stream <= CU_STREAM_PER_THREAD) return;
+  while (!retire(stream)) usleep(kAskEvery);
 }
 
+/// Without an arbiter's thread nobody asks for the work.
+bool Gate::retire(CUstream stream) {
+  const std::scoped_lock locks(looking_, mutex_);
+  ++generation_;
+  if (!path_.empty()) return backlogs_.retire(stream, captures_.any());
+  backlogs_.forget(stream);
+  return true;
+}
+
+bool Gate::isBusy(CUcontext context) {
+  const std::scoped_lock locks(looking_, mutex_);
+  return backlogs_.isBusy(context, captures_.any());
+}
+
+/// The driver's call waits for the work too, but the gate could not ask for it meanwhile, and would
+/// answer the arbiter that there is none.
 void Gate::forget(CUcontext context) {
+  while (!path_.empty() && isBusy(context)) usleep(kAskEvery);
   const std::scoped_lock locks(looking_, mutex_);
   backlogs_.forget(context);
   if (!backlogs_.hasContexts()) timed_.clear();

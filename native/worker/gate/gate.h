@@ -74,7 +74,8 @@ class Gate {
 
   class Pass;
 
-  /// Call before the stream, or the context with all its streams, is destroyed.
+  /// Call before the stream, or the context with all its streams, is destroyed. The work of a
+  /// stream goes on, and is waited for when a window ends. That of a context ends here.
   void forget(CUstream stream);
   void forget(CUcontext context);
   void forget(CUevent event);
@@ -131,6 +132,8 @@ class Gate {
   Clock untilRoom(Clock now) const;
   void wakeIfAsleepFor(Clock nanoseconds, Clock now);
   void noteWork();
+  bool retire(CUstream stream);
+  bool isBusy(CUcontext context);
   void setStill(bool still);
 
   // On the gate's own thread.

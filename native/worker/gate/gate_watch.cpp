@@ -223,6 +223,7 @@ bool Gate::runs(std::unique_lock<std::mutex>& lock, std::size_t& asked) {
     auto questions = backlog->streams();
     asked += questions.size();
     ask(*backlog, questions, lock);
+    backlog->settle(questions);
     if (std::any_of(questions.begin(), questions.end(),
                     [](const auto& question) { return !question.done; }))
       return true;

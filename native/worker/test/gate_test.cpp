@@ -335,14 +335,115 @@ TEST_CASE_FIXTURE(WithDriver, "work on each of 200 streams is waited for") {
   for (const CUstream stream : streams) f.gate.forget(stream), driver.cuStreamDestroy_v2(stream);
 }
 
-TEST_CASE_FIXTURE(WithDriver, "a destroyed stream is not waited for") {
-  Fixture f(Grant::open);
+void destroy(Gate& gate, CUstream stream) {
+  gate.forget(stream);
+  CHECK(driver.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+}
+
+/// The driver destroys a stream at once, and its work goes on. `known`: the duration of the work.
+void drainsWorkOfADestroyedStream(Grant before, bool known) {
+  Fixture f(before);
+  if (before != Grant::open) f.played.set(Grant::window);
+  for (int i = 0; known && i < 2; ++i) {
+    f.submitter.submit(nullptr);
+    if (before != Grant::open)
+      CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  }
   const CUstream stream = createStream();
   Hold hold(stream);
   f.submitter.submit(stream);
-  f.gate.forget(stream);
-  driver.cuStreamDestroy_v2(stream);
+  destroy(f.gate, stream);
+  drainsAfter(f, hold);
+}
+
+TEST_CASE_FIXTURE(WithDriver, "work of a destroyed stream is waited for") {
+  for (const bool known : {false, true}) {
+    drainsWorkOfADestroyedStream(Grant::open, known);
+    drainsWorkOfADestroyedStream(Grant::closed, known);
+  }
+  Fixture f(Grant::open);
+  const CUstream idle = createStream();
+  f.submitter.submit(idle);
+  CHECK(driver.cuStreamSynchronize(idle) == CUDA_SUCCESS);
+  destroy(f.gate, idle);
   CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
+TEST_CASE_FIXTURE(WithDriver, "work of a destroyed stream is counted behind an open gate") {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  const Hold hold(stream);
+  f.submitter.submit(stream);
+  destroy(f.gate, stream);
+  const auto used = [&] { return f.played.mailbox->used.load(); };
+  for (int samples = 0; samples < 5; ++samples) {
+    const std::uint64_t before = used();
+    CHECK(comesTrue([&] { return used() > before; }));
+  }
+}
+
+// A client may ask for it; the driver refuses.
+TEST_CASE_FIXTURE(WithDriver, "a default stream that is to be destroyed is still waited for") {
+  for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    Fixture f(Grant::open);
+    Hold hold(stream);
+    f.submitter.submit(stream);
+    f.gate.forget(stream);
+    drainsAfter(f, hold);
+  }
+}
+
+/// Another context of the GPU, current while it lives.
+struct OtherContext {
+  explicit OtherContext(Fixture& fixture) : f(fixture) {
+    CHECK(driver.cuCtxCreate_v2(&handle, 0, 0) == CUDA_SUCCESS);
+    f.submitter.pass.contextChanged();
+  }
+  ~OtherContext() {
+    f.gate.forget(handle);
+    CHECK(driver.cuCtxDestroy_v2(handle) == CUDA_SUCCESS);
+    driver.cuCtxSetCurrent(context);
+    f.submitter.pass.contextChanged();
+  }
+  Fixture& f;
+  CUcontext handle = nullptr;
+};
+
+TEST_CASE_FIXTURE(WithDriver, "work of a stream that another context destroys is waited for") {
+  for (const Grant before : {Grant::open, Grant::closed}) {
+    Fixture f(before);
+    if (before != Grant::open) f.played.set(Grant::window);
+    const CUstream stream = createStream();
+    Hold hold(stream);
+    {
+      const OtherContext other(f);
+      f.submitter.submit(stream);
+      destroy(f.gate, stream);
+    }
+    drainsAfter(f, hold);
+  }
+}
+
+// The driver waits for the work of a context that it destroys.
+TEST_CASE_FIXTURE(WithDriver, "the end of a context waits for its work, and drains after it") {
+  for (const bool destroyed : {false, true}) {
+    Fixture f(Grant::open);
+    CUcontext other = nullptr;
+    CHECK(driver.cuCtxCreate_v2(&other, 0, 0) == CUDA_SUCCESS);
+    const CUstream stream = createStream();
+    Hold hold(stream);
+    driver.cuCtxSetCurrent(context);
+    f.submitter.submit(stream);  // from the first context
+    if (destroyed) destroy(f.gate, stream);
+    {
+      const unit::Waiter end([&] {
+        f.gate.forget(other);
+        CHECK(driver.cuCtxDestroy_v2(other) == CUDA_SUCCESS);
+      });
+      CHECK(end.waits());
+      drainsAfter(f, hold);
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(WithDriver, "work of a destroyed context is not waited for") {
@@ -628,6 +729,20 @@ TEST_CASE_FIXTURE(WithDriver, "a still session answers the arbiter and asks the 
     drainsAfter(f, hold);
     f.gate.forget(stream);
     driver.cuStreamDestroy_v2(stream);
+  }
+}
+
+TEST_CASE_FIXTURE(WithDriver, "work before a capture is waited for when the stream is destroyed") {
+  for (const Grant before : {Grant::open, Grant::closed}) {
+    Fixture f(before);
+    if (before != Grant::open) f.played.set(Grant::window);
+    const CUstream stream = createStream();
+    Hold hold(stream);
+    f.submitter.submit(stream);
+    const Capture capture(f.gate, stream);
+    destroy(f.gate, stream);
+    captures.ended(stream, nullptr, false);
+    drainsAfter(f, hold);
   }
 }
 
