@@ -12,6 +12,7 @@
 #include "native/worker/descriptors.h"
 #include "native/worker/driver/cache.h"
 #include "native/worker/driver/layout.h"
+#include "native/worker/driver/session_environment.h"
 #include "native/worker/driver/simulated_state.h"
 #include "native/worker/driver/warm.h"
 #include "native/worker/gpus/device_processes.h"
@@ -64,11 +65,7 @@ bool peekVariables(std::vector<std::byte>& variables) {
 bool suits(const WarmDriver& warm, const Options& options, const wire::Hello& hello) {
   std::vector<std::byte> variables;
   return layoutSuits(hello.deviceRangesTaken != 0) && peekVariables(variables) &&
-         warm.suits(
-             options,
-             placed(driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps),
-                    options.places),
-             hello.window);
+         warm.suits(options, sessionEnvironment(variables, options), hello.window);
 }
 
 pid_t clientProcess() {

@@ -1,5 +1,5 @@
 // Charges the slack of pages that small allocations share, beyond what the node bears for each
-// session.
+// session on each GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace worker {
 /// Thread-safe.
 class SlackAccount {
  public:
-  /// Bytes that a session has without a charge: a page that is in use, and one that is coming or
-  /// going.
+  /// Bytes that a session has on each GPU without a charge: a page that is in use, and one that is
+  /// coming or going.
   static constexpr std::uint64_t kFree = 2 * FreeRanges::kPage;
 
   SlackAccount(Quota& quota, const MovableMemory& memory) : quota_(quota), memory_(memory) {}
@@ -23,8 +23,7 @@ class SlackAccount {
   /// else fits.
   void settle() {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t slack = memory_.slack();
-    const std::uint64_t due = slack > kFree ? slack - kFree : 0;
+    const std::uint64_t due = memory_.slack(kFree);
     if (due > charged_) quota_.chargeBeyond(due - charged_);
     if (due < charged_) quota_.refund(charged_ - due);
     charged_ = due;

@@ -28,6 +28,10 @@ constexpr std::uint64_t wholePages(std::uint64_t bytes) {
   return (bytes + FreeRanges::kPage - 1) / FreeRanges::kPage * FreeRanges::kPage;
 }
 
+constexpr CUdeviceptr pageOf(CUdeviceptr address) {
+  return address / FreeRanges::kPage * FreeRanges::kPage;
+}
+
 CUmemAllocationProp propertiesOf(CUdevice device) {
   CUmemAllocationProp properties = memoryOf(device);
   properties.requestedHandleTypes = kFile;
@@ -66,7 +70,8 @@ CUresult MovableMemory::allocate(CUdeviceptr* address, std::size_t bytes) {
   if (const CUresult status = below_.cuMemFree_v2(0); status != CUDA_SUCCESS) return status;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > ~std::uint64_t{0} - FreeRanges::kPage) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (bytes <= kLargestSmall && !exact_) return allocateSmall(here, bytes, address);
+  if (exact_) return allocateExact(here, bytes, address);
+  if (bytes <= kLargestSmall) return allocateSmall(here, bytes, address);
   CUdeviceptr begin = 0;
   if (const CUresult status = make(here, bytes, &begin); status != CUDA_SUCCESS) return status;
   const std::lock_guard lock(mutex_);
@@ -81,8 +86,7 @@ CUresult MovableMemory::allocateSmall(const Here& here, std::uint64_t bytes, CUd
     {
       const std::lock_guard lock(mutex_);
       if (const CUdeviceptr begin = free_[here.owner].take(wholeUnits(bytes)); begin != 0) {
-        add(here, begin, bytes, begin / FreeRanges::kPage * FreeRanges::kPage);
-        small_ += wholeUnits(bytes);
+        count(add(here, begin, bytes, pageOf(begin)));
         *address = begin;
         return CUDA_SUCCESS;
       }
@@ -95,8 +99,24 @@ CUresult MovableMemory::allocateSmall(const Here& here, std::uint64_t bytes, CUd
     if (made == blocks_.end()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     made->second.shared = true;
     free_[here.owner].addPage(page);
-    pages_ += FreeRanges::kPage;
+    small_[here.device].pages += FreeRanges::kPage;
   }
+}
+
+/// Memory of the driver's cuMemAlloc is a block of its own.
+CUresult MovableMemory::allocateExact(const Here& here, std::uint64_t bytes, CUdeviceptr* address) {
+  CUdeviceptr begin = 0;
+  if (const CUresult status = below_.cuMemAlloc_v2(&begin, bytes); status != CUDA_SUCCESS)
+    return status;
+  const std::lock_guard lock(mutex_);
+  Entry& entry = add(here, begin, bytes, begin);
+  blocks_[begin] = {.bytes = bytes,
+                    .device = here.device,
+                    .owner = here.owner,
+                    .allocation = entry.allocation.id};
+  if (bytes <= kLargestSmall) count(entry);
+  *address = begin;
+  return CUDA_SUCCESS;
 }
 
 std::uint64_t MovableMemory::pitchedBytes(std::size_t width, std::size_t height) {
@@ -117,25 +137,47 @@ CUresult MovableMemory::allocatePitched(CUdeviceptr* address, std::size_t* pitch
   return status;
 }
 
-void MovableMemory::add(const Here& here, CUdeviceptr begin, std::uint64_t bytes,
-                        CUdeviceptr block) {
-  entries_.emplace(begin, Entry{.allocation = {.begin = begin,
-                                               .bytes = bytes,
-                                               .id = kFirstId + lastId_++,
-                                               .context = here.owner},
-                                .block = block});
+/// The driver may give an address again while the end of its former context is not known here.
+MovableMemory::Entry& MovableMemory::add(const Here& here, CUdeviceptr begin, std::uint64_t bytes,
+                                         CUdeviceptr block) {
+  if (const auto former = entries_.extract(begin); !former.empty()) uncount(former.mapped());
+  return entries_[begin] = {.allocation = {.begin = begin,
+                                           .bytes = bytes,
+                                           .id = kFirstId + lastId_++,
+                                           .context = here.owner},
+                            .block = block,
+                            .device = here.device};
+}
+
+/// Counts a small request, and the pages of the driver's that it is the first one in.
+void MovableMemory::count(Entry& entry) {
+  entry.small = true;
+  Small& small = small_[entry.device];
+  small.requests += wholeUnits(entry.allocation.bytes);
+  if (!exact_) return;
+  const CUdeviceptr end = entry.allocation.begin + entry.allocation.bytes;
+  for (CUdeviceptr page = pageOf(entry.allocation.begin); page < end; page += FreeRanges::kPage)
+    if (driverPages_[page]++ == 0) small.pages += FreeRanges::kPage;
+}
+
+/// The opposite of count(); nothing for a request that is not small.
+void MovableMemory::uncount(const Entry& entry) {
+  if (!entry.small) return;
+  Small& small = small_[entry.device];
+  small.requests -= wholeUnits(entry.allocation.bytes);
+  if (!exact_) return;
+  const CUdeviceptr end = entry.allocation.begin + entry.allocation.bytes;
+  for (CUdeviceptr page = pageOf(entry.allocation.begin); page < end; page += FreeRanges::kPage) {
+    if (--driverPages_.at(page) > 0) continue;
+    driverPages_.erase(page);
+    small.pages -= FreeRanges::kPage;
+  }
 }
 
 /// Makes a block for the owner. It is listed before it is mapped: a program must not name it as a
 /// mapping of its own.
 CUresult MovableMemory::make(const Here& here, std::uint64_t bytes, CUdeviceptr* begin) {
   Block block{.bytes = wholePages(bytes), .device = here.device, .owner = here.owner};
-  if (exact_) {
-    const CUresult status = below_.cuMemAlloc_v2(begin, bytes);
-    const std::lock_guard lock(mutex_);
-    if (status == CUDA_SUCCESS) blocks_.emplace(*begin, block).first->second.bytes = bytes;
-    return status;
-  }
   if (const CUresult status = create(block); status != CUDA_SUCCESS) return status;
   const CUresult status = map(block, begin);
   if (status != CUDA_SUCCESS) below_.cuMemRelease(block.handle);
@@ -159,7 +201,7 @@ bool MovableMemory::endKept(CUcontext owner) {
     if ((page = free_[owner].take(FreeRanges::kPage)) == 0) return false;
     kept = blocks_.at(page);
     blocks_.at(page).leaving = true;
-    pages_ -= FreeRanges::kPage;
+    small_[kept.device].pages -= FreeRanges::kPage;
   }
   end(page, kept);
   return true;
@@ -262,15 +304,16 @@ void MovableMemory::giveBack(const Entry& entry) {
   Block block;
   {
     const std::lock_guard lock(mutex_);
+    uncount(entry);
     const auto found = blocks_.find(entry.block);
-    if (found == blocks_.end()) return;                                // its context has ended
+    if (found == blocks_.end()) return;       // its context has ended
+    if (exact_ && !isBlockOf(entry)) return;  // the driver has given the address again
     if (found->second.handle == 0) return void(blocks_.erase(found));  // the driver has freed it
     block = found->second;
     if (block.shared) {
       const std::uint64_t bytes = wholeUnits(entry.allocation.bytes);
-      small_ -= bytes;
       if (!free_[block.owner].give(entry.allocation.begin, bytes)) return;
-      pages_ -= FreeRanges::kPage;
+      small_[block.device].pages -= FreeRanges::kPage;
     }
     found->second.leaving = true;
   }
@@ -299,12 +342,18 @@ CUresult MovableMemory::freePooled(CUdeviceptr address) {
   return pools_.free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-std::optional<CUresult> MovableMemory::freeBehind(CUdeviceptr address, CUstream stream) {
+/// The request counts until release(), because the stream may come to the free later.
+std::optional<CUresult> MovableMemory::freeBehind(CUdeviceptr address, CUstream stream,
+                                                  Parted* freed) {
   if (!exact_) return std::nullopt;
   const auto parted = part(address);
   if (!parted) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = below_.cuMemFreeAsync(address, stream);
-  status == CUDA_SUCCESS ? release(*parted) : restore(*parted);
+  if (status != CUDA_SUCCESS) return restore(*parted), status;
+  *freed = *parted;
+  const std::lock_guard lock(mutex_);
+  const auto entry = parted_.find(*parted);
+  if (entry != parted_.end() && isBlockOf(entry->second)) blocks_.erase(address);
   return status;
 }
 
@@ -347,7 +396,7 @@ std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
     const auto isOwned = [&](const auto& each) {
       const Entry& entry = each.second;
       if (entry.allocation.context != context) return false;
-      if (blocks_.at(entry.block).shared) small_ -= wholeUnits(entry.allocation.bytes);
+      uncount(entry);
       return true;
     };
     for (const auto& [begin, entry] : entries_)
@@ -357,7 +406,7 @@ std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
     for (const auto& [begin, block] : blocks_)
       if (block.owner == context && !block.leaving) ended.emplace(begin, block);
     for (const auto& [begin, block] : ended) {
-      if (block.shared) pages_ -= FreeRanges::kPage;
+      if (block.shared) small_[block.device].pages -= FreeRanges::kPage;
       if (block.handle == 0)
         blocks_.erase(begin);  // the driver has freed its own
       else
@@ -370,6 +419,12 @@ std::vector<CUdeviceptr> MovableMemory::contextEnded(CUcontext context) {
   for (const auto& [begin, block] : ended)
     if (block.handle != 0) end(begin, block);
   return addresses;
+}
+
+/// Whether the block of the driver's memory is still that of the entry.
+bool MovableMemory::isBlockOf(const Entry& entry) const {
+  const auto found = blocks_.find(entry.block);
+  return found != blocks_.end() && found->second.allocation == entry.allocation.id;
 }
 
 const MovableMemory::Entry* MovableMemory::entryOf(CUdeviceptr address) const {
@@ -413,9 +468,14 @@ void MovableMemory::setSynchronous(CUdeviceptr address, bool on) {
   if (found != entries_.end()) found->second.allocation.synchronous = on;
 }
 
-std::uint64_t MovableMemory::slack() const {
+/// Pages of the driver's may hold more than their bytes: a request that a stream has freed counts
+/// until release(), and the driver gives its address again before.
+std::uint64_t MovableMemory::slack(std::uint64_t borne) const {
   const std::shared_lock lock(mutex_);
-  return pages_ - small_;
+  std::uint64_t bytes = 0;
+  for (const auto& [device, small] : small_)
+    bytes += std::max(small.pages, small.requests + borne) - (small.requests + borne);
+  return bytes;
 }
 
 /// The error of the current context, if it is broken. Not asked for during a capture, which the
@@ -497,7 +557,8 @@ CUresult MovableMemory::open(const Name& name, int file, const Geometry& geometr
   if ((status = map(block, &begin)) != CUDA_SUCCESS)
     return below_.cuMemRelease(block.handle), status;
   const std::lock_guard lock(mutex_);
-  add(here, begin + geometry.offset, geometry.bytes, begin);
+  const Entry& entry = add(here, begin + geometry.offset, geometry.bytes, begin);
+  blocks_.at(begin).allocation = entry.allocation.id;
   openings_.emplace(Opening{name, here.owner}, begin + geometry.offset);
   *address = begin + geometry.offset;
   return CUDA_SUCCESS;

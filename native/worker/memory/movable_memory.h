@@ -60,8 +60,9 @@ class MovableMemory {
   /// The work has ended.
   void release(Parted parted);
 
-  /// cuMemFreeAsync of memory of the driver's cuMemAlloc. Empty for other memory, which is parted.
-  std::optional<CUresult> freeBehind(CUdeviceptr address, CUstream stream);
+  /// cuMemFreeAsync of memory of the driver's cuMemAlloc, which is parted then. Empty for other
+  /// memory.
+  std::optional<CUresult> freeBehind(CUdeviceptr address, CUstream stream, Parted* freed);
 
   /// The context has ended; so does its memory. Returns the addresses of its allocations.
   std::vector<CUdeviceptr> contextEnded(CUcontext context);
@@ -93,8 +94,8 @@ class MovableMemory {
   std::optional<Allocation> find(CUdeviceptr address) const;
   void setSynchronous(CUdeviceptr address, bool on);
 
-  /// Bytes of the pages for small requests, beyond what was asked for.
-  std::uint64_t slack() const;
+  /// Bytes of the pages of small requests beyond these requests and, on each GPU, beyond `borne`.
+  std::uint64_t slack(std::uint64_t borne = 0) const;
 
   /// What another process needs to open memory that begins at an address.
   struct Geometry {
@@ -138,14 +139,22 @@ class MovableMemory {
     CUmemGenericAllocationHandle handle = 0;  ///< 0: memory of the driver's cuMemAlloc, or away
     CUdevice device = 0;
     CUcontext owner = nullptr;
-    bool shared = false;    ///< by small allocations
-    unsigned opened = 0;    ///< references to memory of another process
-    bool exported = false;  ///< once
-    bool leaving = false;   ///< is being unmapped
+    bool shared = false;           ///< by small allocations
+    unsigned opened = 0;           ///< references to memory of another process
+    bool exported = false;         ///< once
+    bool leaving = false;          ///< is being unmapped
+    std::uint64_t allocation = 0;  ///< id of the only one in it; 0: others share it
   };
   struct Entry {
     Allocation allocation;
     CUdeviceptr block = 0;  ///< where its block begins
+    CUdevice device = 0;
+    bool small = false;  ///< shares pages with others
+  };
+  /// Small requests on one GPU.
+  struct Small {
+    std::uint64_t requests = 0;  ///< their bytes
+    std::uint64_t pages = 0;     ///< bytes of their pages
   };
   /// The current context, as the owner of memory, and its device.
   struct Here {
@@ -160,7 +169,10 @@ class MovableMemory {
   CUresult map(const Block& block, CUdeviceptr* begin);
   void end(CUdeviceptr begin, const Block& block);
   CUresult allocateSmall(const Here& here, std::uint64_t bytes, CUdeviceptr* address);
-  void add(const Here& here, CUdeviceptr begin, std::uint64_t bytes, CUdeviceptr block);
+  CUresult allocateExact(const Here& here, std::uint64_t bytes, CUdeviceptr* address);
+  Entry& add(const Here& here, CUdeviceptr begin, std::uint64_t bytes, CUdeviceptr block);
+  void count(Entry& entry);
+  void uncount(const Entry& entry);
   CUresult create(Block& block);
   bool endKept(CUcontext owner);
   void keepSpare(CUcontext context);
@@ -169,6 +181,7 @@ class MovableMemory {
   CUresult freePooled(CUdeviceptr address);
   void restore(Parted parted);
   void giveBack(const Entry& entry);
+  bool isBlockOf(const Entry& entry) const;
   const Entry* entryOf(CUdeviceptr address) const;
   bool isInBlock(CUdeviceptr address) const;
 
@@ -189,8 +202,9 @@ class MovableMemory {
   std::map<Parted, Entry> parted_;
   std::map<Opening, CUdeviceptr> openings_;
   std::uint64_t lastId_ = 0;
-  std::uint64_t pages_ = 0;  ///< bytes of pages for small requests
-  std::uint64_t small_ = 0;  ///< bytes of small requests
+  std::map<CUdevice, Small> small_;
+  std::map<CUdeviceptr, std::uint64_t>
+      driverPages_;  ///< small requests in each page of the driver's cuMemAlloc
 };
 
 }  // namespace worker

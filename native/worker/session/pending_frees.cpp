@@ -15,16 +15,18 @@ CUresult PendingFrees::add(const Driver& driver, CUstream stream, CUdeviceptr ad
     const std::unique_ptr<Reference> given(static_cast<Reference*>(argument));
     (*given)->reached.store(true, std::memory_order_release);
   };
-  const auto freed = memory_.freeBehind(address, stream);
+  const auto freed = memory_.freeBehind(address, stream, &pending->memory);
   if (freed && *freed != CUDA_SUCCESS) return delete reference, *freed;
   const CUresult status = driver.cuLaunchHostFunc(stream, reached, reference);
   if (status != CUDA_SUCCESS) delete reference;
   if (status != CUDA_SUCCESS && !freed) return status;
-  const auto parted = freed ? std::optional<MovableMemory::Parted>(0) : memory_.part(address);
-  if (!parted) return CUDA_ERROR_INVALID_VALUE;
+  if (!freed) {
+    const auto parted = memory_.part(address);
+    if (!parted) return CUDA_ERROR_INVALID_VALUE;
+    pending->memory = *parted;
+  }
   CUcontext context = nullptr;
   if (driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS) pending->stream = context;
-  pending->memory = *parted;
   pending->owner = charge.owner;
   quota_.remember(pending->key(), charge.bytes, charge.owner);
   const std::lock_guard lock(mutex_);

@@ -11,8 +11,8 @@
 #include "call_numbers.h"
 #include "native/worker/descriptors.h"
 #include "native/worker/driver/devices.h"
-#include "native/worker/driver/environment.h"
 #include "native/worker/driver/own_device.h"
+#include "native/worker/driver/session_environment.h"
 #include "native/worker/isolation/confinement.h"
 #include "native/worker/reports/log.h"
 #include "native/worker/reports/memory_size.h"
@@ -30,8 +30,7 @@ bool SessionStart::run() {
   if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
   if (warm_ == nullptr) {
     const auto variables = std::span<const std::byte>(message.payload).subspan(sizeof hello_);
-    adopt(placed(driverEnvironment(variables, options_.gpus, !options_.cache.empty(), options_.mps),
-                 options_.places));
+    adopt(sessionEnvironment(variables, options_));
   }
   if (!checkHello() || !giveUpRights() || !openDriver() || !chargeContext() || !giveUpSystemCalls())
     return refuse(), false;

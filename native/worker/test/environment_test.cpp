@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "native/worker/driver/cache.h"
+#include "native/worker/driver/session_environment.h"
 
 namespace {
 
@@ -67,6 +68,19 @@ TEST_CASE("only harmless variables of the client reach the driver") {
   const std::string_view unterminated("CUDA_CACHE_DISABLE=1");
   worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false, {}));
   CHECK(std::getenv("CUDA_CACHE_DISABLE") == nullptr);
+}
+
+TEST_CASE("checks of simulated GPUs do not reach a worker with a real one") {
+  const std::string_view given("NVIDIA_VIRTUAL_SIMULATOR_CHECK=memory\0CUDA_LAUNCH_BLOCKING=1\0",
+                               61);
+  const auto variables = std::as_bytes(std::span(given));
+  worker::Options options;
+  CHECK(worker::sessionEnvironment(variables, options) ==
+        worker::Environment{{"CUDA_LAUNCH_BLOCKING", "1"}});
+  options.simulatedState = "/var/lib/nvidia-virtual/simulated-gpus";
+  CHECK(worker::sessionEnvironment(variables, options) ==
+        worker::Environment{{"CUDA_LAUNCH_BLOCKING", "1"},
+                            {"NVIDIA_VIRTUAL_SIMULATOR_CHECK", "memory"}});
 }
 
 TEST_CASE("a program can hide all GPUs from itself") {

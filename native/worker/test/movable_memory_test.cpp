@@ -259,9 +259,11 @@ TEST_CASE("a session whose accesses are checked has memory of the driver's own")
     CHECK(exact.find(pitched + 3 * 512 - 1)->bytes == 3 * 512);
     CHECK(driver.cuMemFree_v2(memory) == CUDA_SUCCESS);
     CHECK(exact.place(memory, 1) == Place::elsewhere);
-    CHECK(exact.freeBehind(pitched, nullptr) == CUDA_SUCCESS);
-    CHECK(exact.freeBehind(pitched, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    MovableMemory::Parted freed = 0;
+    CHECK(exact.freeBehind(pitched, nullptr, &freed) == CUDA_SUCCESS);
+    CHECK(exact.freeBehind(pitched, nullptr, &freed) == CUDA_ERROR_INVALID_VALUE);
     CHECK(exact.place(pitched, 1) == Place::elsewhere);
+    exact.release(freed);
   }
   test.session.memory.install(again, false);
 }

@@ -60,7 +60,8 @@ class Frames {
 };
 
 /// A session on the simulated driver that the program's argument names, with a quota of so many
-/// bytes and one context, which it destroys at the end.
+/// bytes and one context, which it destroys at the end. `exact`: its memory is of the driver's
+/// cuMemAlloc.
 struct SimulatedSession {
   Report report{-1};
   Quota quota;
@@ -70,14 +71,14 @@ struct SimulatedSession {
   Frames frames{session};
   std::uint64_t context = 0;
 
-  explicit SimulatedSession(std::uint64_t limit) {
+  explicit SimulatedSession(std::uint64_t limit, bool exact = false) {
     const std::string path = makeQuotaFile(limit);
     REQUIRE(quota.open(path, 0, limit).empty());
     unlink(path.c_str());
     const char* driver = unit::argument(0, "the path of the simulated driver");
     REQUIRE(load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
     REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
-    session.memory.install(session.driver, false);
+    session.memory.install(session.driver, exact);
     const Reply made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
     REQUIRE(made.status == CUDA_SUCCESS);
     context = made.handle;
