@@ -46,12 +46,19 @@ struct Info {
   }
 };
 
+/// Tells the gate. An error refuses the capture.
+CUresult aboutToCapture(Thread& thread, CUstream stream) {
+  const CUresult status = thread.session.gate.aboutToCapture(stream);
+  if (status != CUDA_SUCCESS) thread.session.reportRefusedCapture(status);
+  return status;
+}
+
 /// `begin` calls the driver. `into`: the handle of the program's graph, or 0.
 template <class Begin>
 CUresult beginCapture(Thread& thread, CUstream stream, std::uint64_t into, Begin begin) {
   if (into == 0 && thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   Session& session = thread.session;
-  session.gate.aboutToCapture(stream);
+  if (const CUresult status = aboutToCapture(thread, stream); status != CUDA_SUCCESS) return status;
   const auto blind = session.gate.blind();
   if (const CUresult status = begin(); status != CUDA_SUCCESS) return status;
   Info info;
@@ -133,7 +140,8 @@ CUresult capturesUnderWay(Thread& thread, cuuint64_t* state) {
 CUresult cuStreamWaitEvent(Thread& thread, CUstream hStream, CUevent hEvent, unsigned int Flags) {
   if (!thread.session.captures.any()) [[likely]]
     return thread.driver.cuStreamWaitEvent(hStream, hEvent, Flags);
-  thread.session.gate.aboutToCapture(hStream);
+  if (const CUresult status = aboutToCapture(thread, hStream); status != CUDA_SUCCESS)
+    return status;
   const auto blind = thread.session.gate.blind();
   return thread.driver.cuStreamWaitEvent(hStream, hEvent, Flags);
 }

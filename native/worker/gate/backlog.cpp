@@ -44,9 +44,14 @@ Backlog::Lane& Backlog::laneOf(Place place) {
 
 void Backlog::note(Place place) { laneOf(place).unmeasured = true; }
 
-void Backlog::submittedBesideCapture(Place place) {
-  Lane& lane = laneOf(place);
-  if (lane.before != nullptr || take(lane.before)) driver_.cuEventRecord(lane.before, place.stream);
+void Backlog::submittedBesideCapture(Place place) { recordBefore(laneOf(place), place.stream); }
+
+CUresult Backlog::recordBefore(Lane& lane, CUstream behind) {
+  const bool taken = lane.before != nullptr || take(lane.before);
+  const CUresult status =
+      taken ? driver_.cuEventRecord(lane.before, behind) : CUDA_ERROR_OUT_OF_MEMORY;
+  lane.lost = status != CUDA_SUCCESS;
+  return status;
 }
 
 void Backlog::submitted(Place place, std::uint64_t shape, std::uint64_t now) {
@@ -93,10 +98,13 @@ std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) c
     questions.push_back({.place = marker.place, .marker = marker.event});
   for (const Lane& lane : lanes_) {
     const bool quiet = all || now - lane.last >= kQuiet;
-    if ((lane.unmeasured || !lane.work.empty()) && quiet)
-      questions.push_back({.place = lane.place, .before = lane.before, .last = lane.last});
+    if ((lane.unmeasured || !lane.work.empty()) && quiet) questions.push_back(about(lane));
   }
   return questions;
+}
+
+Backlog::Question Backlog::about(const Lane& lane) const {
+  return {.place = lane.place, .before = lane.before, .lost = lane.lost, .last = lane.last};
 }
 
 /// Each has a place of its own, that of no stream.
@@ -109,8 +117,7 @@ std::vector<Backlog::Question> Backlog::ofRetired() const {
 
 std::vector<Backlog::Question> Backlog::streams() const {
   std::vector<Question> questions = ofRetired();
-  for (const Lane& lane : lanes_)
-    questions.push_back({.place = lane.place, .before = lane.before, .last = lane.last});
+  for (const Lane& lane : lanes_) questions.push_back(about(lane));
   return questions;
 }
 
@@ -131,6 +138,7 @@ bool Backlog::hasEnded(const Question& question, bool capturing) const {
   const CUstream own = question.place.stream;
   const CUstream stream = own == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : own;
   if (!capturing || !captures(stream)) return isIdle(stream);
+  if (question.lost) return false;
   return question.before == nullptr || saysEnded(driver_.cuEventQuery(question.before));
 }
 
@@ -139,14 +147,21 @@ bool Backlog::isIdle(CUstream stream) const { return saysEnded(driver_.cuStreamQ
 /// A query of a stream that captures would invalidate the capture.
 bool Backlog::captures(CUstream stream) const { return takesPartInCapture(driver_, stream); }
 
-void Backlog::aboutToCapture(CUstream stream) {
+/// A lane whose stream is idle needs no marker, so its capture is never refused.
+CUresult Backlog::aboutToCapture(CUstream stream) {
   for (Lane& lane : lanes_) {
     const bool isDefault = lane.place.stream <= CU_STREAM_PER_THREAD;
     if (lane.place.stream != stream && !isDefault) continue;
     const CUstream behind = isDefault ? CU_STREAM_LEGACY : stream;
-    if (captures(behind) || (lane.before == nullptr && !take(lane.before))) continue;
-    driver_.cuEventRecord(lane.before, behind);
+    if (captures(behind)) continue;
+    if (isIdle(behind)) {
+      if (lane.before != nullptr) free_.push_back(std::exchange(lane.before, nullptr));
+      lane.lost = false;
+    } else if (const CUresult status = recordBefore(lane, behind); status != CUDA_SUCCESS) {
+      return status;
+    }
   }
+  return CUDA_SUCCESS;
 }
 
 /// Markers recorded during the queries come after those that were queried.
@@ -259,7 +274,7 @@ void Backlog::stopMeasuring() {
   for (const Marker& marker : markers_) free_.push_back(marker.event);
   markers_.clear();
   for (Lane& lane : lanes_)
-    lane = Lane{.place = lane.place, .last = lane.last, .before = lane.before};
+    lane = Lane{.place = lane.place, .last = lane.last, .before = lane.before, .lost = lane.lost};
   guess_ = unknown_ = 0;
 }
 

@@ -45,6 +45,7 @@ class Backlog {
     Place place;
     CUevent marker = nullptr;
     CUevent before = nullptr;  ///< of a stream that cannot be asked: behind its last work
+    bool lost = false;         ///< work is behind `before`
     std::uint64_t last = 0;    ///< when the stream was used last
     bool retired = false;      ///< the marker is that of a stream that has ended
     bool done = false;
@@ -88,8 +89,9 @@ class Backlog {
   void startMeasuring();
 
   /// The stream is about to capture, and cannot be queried then, nor can default streams that wait
-  /// for it. The context must be current.
-  void aboutToCapture(CUstream stream);
+  /// for it. The context must be current. An error if the driver refuses a marker behind their
+  /// work: then nobody may capture.
+  CUresult aboutToCapture(CUstream stream);
   /// Whether the stream was used, and has not ended.
   bool knows(CUstream stream) const;
   /// Its streams, without the default ones.
@@ -113,7 +115,9 @@ class Backlog {
     std::uint64_t guess = 0;
     std::vector<Durations::Index> work;
     std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
-    CUevent before = nullptr;           ///< behind the work before, or beside, the last capture
+    CUevent before = nullptr;           ///< behind the work before, or beside, the last capture;
+                                        ///< null: there was none
+    bool lost = false;                  ///< the driver refused to record `before`
   };
   struct Marker {
     Place place;
@@ -132,6 +136,8 @@ class Backlog {
   Lane* find(Place place);
   Lane& laneOf(Place place);
   Head head(std::uint64_t now) const;
+  Question about(const Lane& lane) const;
+  CUresult recordBefore(Lane& lane, CUstream behind);
   void mark(Lane& lane, std::size_t unknown);
   void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
   std::vector<Question> ofRetired() const;

@@ -61,6 +61,18 @@ bool Backlogs::retire(CUstream stream, bool capturing) {
   return owner->retire(stream, capturing);
 }
 
+/// The stream may be of a context that is not current, and may join a capture of any context.
+CUresult Backlogs::aboutToCapture(CUstream stream) {
+  if (stream > CU_STREAM_PER_THREAD) ownerOf(stream);
+  for (auto& [context, backlog] : byContext_) {
+    const InContext current(driver_, context);
+    if (current.status() != CUDA_SUCCESS) continue;
+    if (const CUresult status = backlog->aboutToCapture(stream); status != CUDA_SUCCESS)
+      return status;
+  }
+  return CUDA_SUCCESS;
+}
+
 bool Backlogs::isBusy(CUcontext context, bool capturing) {
   const InContext current(driver_, context);
   if (current.status() != CUDA_SUCCESS) return false;

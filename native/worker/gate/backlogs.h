@@ -24,6 +24,8 @@ class Backlogs {
   /// The stream is about to end. False if the driver refuses a marker behind its work, which goes
   /// on: then it must not end yet. `capturing`: a stream of the program may capture.
   bool retire(CUstream stream, bool capturing);
+  /// As Backlog::aboutToCapture(), in all contexts.
+  CUresult aboutToCapture(CUstream stream);
   void forget(CUstream stream);
   void forget(CUcontext context);
   /// Whether streams of the context have work, also work that was submitted while another context

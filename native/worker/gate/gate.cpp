@@ -330,11 +330,10 @@ void Gate::forget(CUcontext context) {
 }
 
 /// Without an arbiter's thread nobody asks.
-void Gate::aboutToCapture(CUstream stream) {
-  if (path_.empty()) return;
-  const CUcontext context = currentContext();
-  const std::lock_guard lock(mutex_);
-  backlogs_.of(context).aboutToCapture(stream);
+CUresult Gate::aboutToCapture(CUstream stream) {
+  if (path_.empty()) return CUDA_SUCCESS;
+  const std::scoped_lock locks(looking_, mutex_);
+  return backlogs_.aboutToCapture(stream);
 }
 
 void Gate::forget(CUevent event) {

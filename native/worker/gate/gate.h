@@ -80,8 +80,9 @@ class Gate {
   void forget(CUcontext context);
   void forget(CUevent event);
 
-  /// Call before a stream of the current context begins a capture, or joins one.
-  void aboutToCapture(CUstream stream);
+  /// Call before a stream begins a capture, or joins one. An error refuses that, because the gate
+  /// could not tell when the work before it ends.
+  CUresult aboutToCapture(CUstream stream);
   /// While it is held, the gate asks the driver about no stream: one that begins to capture in
   /// between would be invalidated.
   std::unique_lock<std::mutex> blind() { return std::unique_lock(looking_); }

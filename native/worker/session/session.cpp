@@ -189,6 +189,15 @@ void Session::reportUnknownLimit(CUlimit limit, std::uint64_t value) {
              "this limit at its default");
 }
 
+void Session::reportRefusedCapture(CUresult status) {
+  if (!captureRefused_.allows()) return;
+  output.log(
+      "a stream was to capture while it or a default stream has work, and the driver refused an "
+      "event behind that work with error " +
+      std::to_string(status) +
+      ", so the call returned that error. Wait for the stream before the capture");
+}
+
 void Session::noteFault(CUresult result) {
   CUresult none = CUDA_SUCCESS;
   if (wire::isFault(result) && fault_.compare_exchange_strong(none, result)) count(figures.faults);

@@ -115,6 +115,9 @@ class Session {
   /// Reports that a limit of a context was not raised, because its memory cost is unknown.
   void reportUnknownLimit(CUlimit limit, std::uint64_t value);
 
+  /// Reports that a stream may not capture, because of this error of the driver.
+  void reportRefusedCapture(CUresult status);
+
   /// Charges pinned memory. If it does not fit, reports that and returns false.
   bool pinnedFits(std::uint64_t bytes);
 
@@ -167,6 +170,7 @@ class Session {
   RateLimit handlesRefused_;
   RateLimit pinnedRefused_;
   RateLimit limitRefused_;
+  RateLimit captureRefused_;
   ReportedNames unsupported_;
   ReportedNames notFound_;
 };

@@ -104,6 +104,63 @@ TEST_CASE("work that found the GPU idle does not lengthen an estimate") {
   CHECK(f.guessOf(kShape) == 8'750);
 }
 
+bool refuses = false;
+
+TEST_CASE("work of which the driver refuses a marker is not taken to have ended") {
+  static bool capturing = false;
+  worker::Driver driver = playedDriver();
+  driver.cuEventRecord = [](CUevent, CUstream) {
+    return refuses ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  driver.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  worker::Durations durations;
+  Backlog backlog{driver, nullptr, 0, durations};
+  const CUstream named = reinterpret_cast<CUstream>(&idle);
+  backlog.note({named});
+  const auto ended = [&] {
+    auto questions = backlog.streams();
+    backlog.ask(questions, true);
+    return questions.at(0).done;
+  };
+  idle = false;
+  refuses = true;
+  CHECK(backlog.aboutToCapture(named) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(!backlog.retire(named, true));
+  CHECK(backlog.knows(named));
+  capturing = true;
+  backlog.submittedBesideCapture({named});
+  CHECK(!ended());
+  idle = true;
+  CHECK(!ended());  // the stream cannot be asked
+  capturing = false;
+  CHECK(ended());
+  CHECK(backlog.aboutToCapture(named) == CUDA_SUCCESS);
+  CHECK(backlog.retire(named, true));
+  CHECK(backlog.empty());
+  refuses = false;
+}
+
+TEST_CASE("an answer that says nothing about the work is not taken for its end") {
+  worker::Driver driver = playedDriver();
+  worker::Durations durations;
+  const auto ended = [&](auto query) {
+    driver.cuStreamQuery = query;
+    Backlog backlog{driver, nullptr, 0, durations};
+    backlog.note({stream});
+    auto questions = backlog.streams();
+    backlog.ask(questions, false);
+    return questions.at(0).done;
+  };
+  CHECK(!ended([](CUstream) { return CUDA_ERROR_NOT_READY; }));
+  CHECK(!ended([](CUstream) { return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; }));
+  CHECK(!ended([](CUstream) { return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; }));
+  CHECK(ended([](CUstream) { return CUDA_ERROR_LAUNCH_FAILED; }));
+  CHECK(ended([](CUstream) { return CUDA_SUCCESS; }));
+}
+
 int questionsAboutCaptures = 0;
 
 TEST_CASE("the driver is asked about captures only while there is one") {

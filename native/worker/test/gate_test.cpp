@@ -687,6 +687,40 @@ TEST_CASE_FIXTURE(WithDriver, "work before a capture is waited for, and the capt
   }
 }
 
+// A stream captures in its own context, whichever is current.
+TEST_CASE_FIXTURE(WithDriver, "work before a capture of another context is waited for") {
+  for (const Grant before : {Grant::open, Grant::closed}) {
+    for (const bool submits : {false, true}) {
+      Fixture f(before);
+      if (before != Grant::open) f.played.set(Grant::window);
+      const CUstream stream = createStream();
+      Hold hold(stream);
+      if (!submits) f.submitter.submit(stream);
+      const OtherContext other(f);
+      if (submits) f.submitter.submit(stream);
+      Capture capture(f.gate, stream);
+      drainsAfter(f, hold);
+      capture.end(0);
+      destroy(f.gate, stream);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(WithDriver, "work before a capture without a context is waited for") {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  driver.cuCtxSetCurrent(nullptr);
+  CHECK(f.gate.aboutToCapture(stream) == CUDA_SUCCESS);
+  driver.cuCtxSetCurrent(context);
+  CHECK(driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  captures.began({stream, nullptr, context, 0, false});
+  drainsAfter(f, hold);
+  destroy(f.gate, stream);
+  captures.ended(stream, nullptr, false);
+}
+
 // The default streams cannot be asked while a stream that they wait for captures.
 TEST_CASE_FIXTURE(WithDriver, "work of a per-thread stream beside a capture is waited for") {
   for (const Grant before : {Grant::open, Grant::closed}) {
