@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "native/worker/images/memory_sum.h"
+
 namespace worker {
 
 namespace {
 
-constexpr std::uint64_t kMost = std::uint64_t{1}
-                                << 50;  ///< more than any GPU has; sums of it do not overflow
 constexpr std::uint64_t kMostOfLaunch = std::uint64_t{1} << 20;
 // Section types without content in the file, besides SHT_NOBITS (seen in relocatable files of nvcc
 // 13.0).
@@ -24,10 +24,6 @@ constexpr std::uint32_t kGlobalInit = SHT_LOPROC + 8;
 struct Refusal {
   const char* reason;
 };
-
-std::uint64_t add(std::uint64_t one, std::uint64_t other) {
-  return std::min(kMost, std::min(kMost, one) + std::min(kMost, other));
-}
 
 bool isEmptyInFile(std::uint32_t type) {
   return type == SHT_NOBITS || type == kGlobal || type == kLocal || type == kShared ||
@@ -42,7 +38,7 @@ class Reader {
     checkHeader();
     readSections();
     std::uint64_t placed = 0;
-    for (const Elf64_Shdr& section : sections_) placed = add(placed, placedBytes(section));
+    for (const Elf64_Shdr& section : sections_) placed = addMemory(placed, placedBytes(section));
     return std::max(placed, segmentBytes());
   }
 
@@ -121,8 +117,9 @@ class Reader {
     if (section.sh_type == SHT_SYMTAB) return commonBytes(section);
     const std::string_view name = nameOf(section);
     // This memory belongs to a launch, not to the image. No GPU has more of either per block or
-    // thread.
-    if (name.starts_with(".nv.shared") || name.starts_with(".nv.local")) {
+    // thread. A variable's section is one, whatever its name.
+    const bool isVariable = section.sh_type == kGlobal || section.sh_type == kGlobalInit;
+    if (!isVariable && (name.starts_with(".nv.shared") || name.starts_with(".nv.local"))) {
       require(section.sh_size <= kMostOfLaunch,
               "a section of shared or local memory is larger than any GPU has");
       return 0;
@@ -135,7 +132,7 @@ class Reader {
 
   /// Upper bound of the size with padding.
   static std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment) {
-    return bytes == 0 ? 0 : add(bytes, std::max<std::uint64_t>(1, alignment) - 1);
+    return bytes == 0 ? 0 : addMemory(bytes, std::max<std::uint64_t>(1, alignment) - 1);
   }
 
   /// Bytes of common symbols, which the driver allocates when it links. A symbol's value is its
@@ -145,7 +142,7 @@ class Reader {
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
       const auto symbol = load<Elf64_Sym>(table.sh_offset + at);
       if (symbol.st_shndx == SHN_COMMON)
-        bytes = add(bytes, aligned(symbol.st_size, symbol.st_value));
+        bytes = addMemory(bytes, aligned(symbol.st_size, symbol.st_value));
     }
     return bytes;
   }
@@ -156,7 +153,7 @@ class Reader {
       const auto segment = load<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
       require(inside(segment.p_offset, segment.p_filesz),
               "a segment of the machine code points outside of it");
-      if (segment.p_type == PT_LOAD) bytes = add(bytes, segment.p_memsz);
+      if (segment.p_type == PT_LOAD) bytes = addMemory(bytes, segment.p_memsz);
     }
     return bytes;
   }

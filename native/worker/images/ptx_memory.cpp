@@ -4,24 +4,22 @@
 #include <bit>
 #include <utility>
 
+#include "native/worker/images/memory_sum.h"
+
 namespace worker {
 
 namespace {
 
-constexpr std::uint64_t kMost = std::uint64_t{1}
-                                << 50;  ///< more than any GPU has; sums of it do not overflow
 /// How the driver packs variables is unknown, so each counts as an allocation of its own. Sizes are
 /// multiples of kGranularity up to kSmall, and of kPage above.
 constexpr std::uint64_t kGranularity = 512;
 constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
-std::uint64_t add(std::uint64_t one, std::uint64_t other) {
-  return std::min(kMost, std::min(kMost, one) + std::min(kMost, other));
-}
-
 std::uint64_t multiply(std::uint64_t one, std::uint64_t other) {
-  return one == 0 || other == 0 ? 0 : one > kMost / other ? kMost : one * other;
+  return one == 0 || other == 0           ? 0
+         : one > kMostImageMemory / other ? kMostImageMemory
+                                          : one * other;
 }
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -366,8 +364,8 @@ class Reader {
                        values);  // without values it is defined elsewhere, or the driver refuses it
     alignment =
         std::max({alignment, std::bit_ceil(element), bytes > kSmall ? kPage : kGranularity});
-    bytes_ = add(bytes_, multiply(add(bytes, alignment - 1) / alignment, alignment));
-    if (alignment > kPage) bytes_ = add(bytes_, alignment);
+    bytes_ = addMemory(bytes_, multiply(addMemory(bytes, alignment - 1) / alignment, alignment));
+    if (alignment > kPage) bytes_ = addMemory(bytes_, alignment);
   }
 
   /// Counts the values in the outermost braces.

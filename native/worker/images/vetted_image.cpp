@@ -10,6 +10,7 @@
 #include "native/fatbin/container.h"
 #include "native/fatbin/fatbin.h"
 #include "native/worker/images/cubin_memory.h"
+#include "native/worker/images/memory_sum.h"
 #include "native/worker/images/ptx_memory.h"
 #include "wire/image.h"
 
@@ -133,7 +134,7 @@ void VettedImage::addLinked(std::span<const std::span<const std::byte>> parts) {
   for (const auto part : parts.subspan(1)) {
     if (!beginsWith(part, wire::kFatbinMagic)) refuse("one of its parts is not a fat binary");
     ImageFacts facts = addFatbin(part);
-    facts.memory += linked.memory;
+    facts.memory = addMemory(facts.memory, linked.memory);
     takeMost(linked, facts);
   }
   takeMost(facts_, linked);
@@ -172,7 +173,7 @@ void VettedImage::addCubin(std::span<const std::byte> part) {
 void VettedImage::addContained(std::span<const std::byte> part) {
   const auto add = [&](std::span<const std::byte> fatbin) {
     ImageFacts facts = addFatbin(fatbin);
-    facts.memory += facts_.memory;
+    facts.memory = addMemory(facts.memory, facts_.memory);
     takeMost(facts_, facts);
   };
   if (!fatbin::eachFatbin(part, add)) refuse("a fat binary in the machine code is damaged");

@@ -288,6 +288,9 @@ TEST_CASE("sections of machine code that take memory count") {
   CHECK(memory(changed([](Elf& e) { e.sections[0].sh_type = SHT_LOPROC + 7; })) == 1 << 20);
   CHECK(memory(changed([](Elf& e) { e.sections[0].sh_size = ~std::uint64_t{0}; })) ==
         std::uint64_t{1} << 50);
+  // The section of a variable is one, whatever its name.
+  CHECK(memory(changed([](Elf& e) { e.sections[1].sh_type = SHT_LOPROC + 7; })) ==
+        (1 << 20) + 4096);
   // Overlapping sections are placed one by one.
   CHECK(memory(changed([](Elf& e) {
           for (int i : {0, 1})
@@ -400,6 +403,22 @@ TEST_CASE("sections of machine code do not hold the same fat binary many times")
   };
   CHECK(vet({image(1)})->sentence() == "");
   CHECK(refused(image(2)));
+}
+
+TEST_CASE("the memory of many parts is no more than the most of one") {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  const std::string most = fatbinOf(ptx(".global .b8 a[" + std::to_string(kMost) + "];\n"));
+  CHECK(vet({most})->facts().memory == kMost);
+  CHECK(vet({most, most, most})->facts().memory == kMost);
+  Elf elf;
+  elf.names = std::string("\0.nv.global\0.nv_fatbin\0\0", 25);
+  elf.sections[2].sh_size = elf.names.size();
+  elf.sections[1] = {.sh_name = 12,
+                     .sh_type = SHT_PROGBITS,
+                     .sh_offset = elf.image().size(),
+                     .sh_size = most.size()};
+  elf.sections[3] = {};
+  CHECK(vet({elf.image() + most})->facts().memory == kMost);
 }
 
 TEST_CASE("a damaged image is refused, and nothing outside of it is read") {
