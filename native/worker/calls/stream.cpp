@@ -27,7 +27,7 @@ CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
   const CUresult status = thread.driver.cuStreamDestroy_v2(hStream);
   if (status == CUDA_SUCCESS) {
     thread.session.streams.destroyed(hStream);
-    thread.session.handles.remove(thread.session.captures.ended(hStream, nullptr, false));
+    thread.session.handles.remove(thread.session.captures.destroyed(hStream));
   }
   thread.session.codeEnded();
   return status;

@@ -193,7 +193,7 @@ CUresult PoolMemory::trim(CUmemoryPool handle, std::size_t keep) {
 }
 
 bool PoolMemory::isCaptured(CUstream stream) const {
-  return captures_.any() && captures_.includes(stream);
+  return captures_.anyOrAbandoned() && captures_.includes(stream);
 }
 
 CUresult PoolMemory::allocate(CUdeviceptr* address, std::size_t bytes, CUstream stream) {

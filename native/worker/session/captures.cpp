@@ -25,13 +25,16 @@ void Captures::began(const Capture& capture) {
 std::uint64_t Captures::ended(CUstream stream, const void* owner, bool succeeded,
                               CUcontext context) {
   const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find(list_.rbegin(), list_.rend(), Capture{stream, owner, context, 0, false});
-  if (found == list_.rend()) return 0;
-  const std::uint64_t graph = found->made && !succeeded ? found->graph : 0;
-  list_.erase(std::next(found).base());
-  changed();
-  return graph;
+  const auto capture = take({stream, owner, context, 0, false});
+  return capture && capture->made && !succeeded ? capture->graph : 0;
+}
+
+std::uint64_t Captures::destroyed(CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  const auto capture = take({stream, nullptr, nullptr, 0, false});
+  if (!capture) return 0;
+  state_.fetch_or(kAbandoned);
+  return capture->made ? capture->graph : 0;
 }
 
 std::vector<std::uint64_t> Captures::ended(CUcontext context) {
@@ -41,13 +44,22 @@ std::vector<std::uint64_t> Captures::ended(CUcontext context) {
     if (each.context == context && each.made) graphs.push_back(each.graph);
     return each.context == context;
   };
-  if (std::erase_if(list_, ended) > 0) changed();
+  if (std::erase_if(list_, ended) > 0) changed(), state_.fetch_or(kAbandoned);
   return graphs;
+}
+
+std::optional<Captures::Capture> Captures::take(const Capture& equal) {
+  const auto found = std::find(list_.rbegin(), list_.rend(), equal);
+  if (found == list_.rend()) return std::nullopt;
+  const Capture capture = *found;
+  list_.erase(std::next(found).base());
+  changed();
+  return capture;
 }
 
 void Captures::changed() {
   const std::uint64_t state = state_.load();
-  state_.store(((state >> 32) + 1) << 32 | (state & kTraced) | list_.size());
+  state_.store(((state >> 32) + 1) << 32 | (state & (kTraced | kAbandoned)) | list_.size());
 }
 
 RelaxedCapture::RelaxedCapture(const Driver& driver, bool wanted)

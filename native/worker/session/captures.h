@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -36,10 +37,15 @@ class Captures {
   bool anyOrTraced() const {
     return (state_.load(std::memory_order_relaxed) & (kCount | kTraced)) != 0;
   }
+  /// Whether a stream may take part in a capture. Also after the end of a stream or context that
+  /// captured: other streams may have joined, and go on.
+  bool anyOrAbandoned() const {
+    return (state_.load(std::memory_order_relaxed) & (kCount | kAbandoned)) != 0;
+  }
   bool isTraced() const { return (state_.load(std::memory_order_relaxed) & kTraced) != 0; }
   void trace() { state_.fetch_or(kTraced); }
   /// The number of captures in the lower half, the number of their changes in the upper one.
-  std::uint64_t state() const { return state_.load() & ~kTraced; }
+  std::uint64_t state() const { return state_.load() & ~(kTraced | kAbandoned); }
   /// Whether the driver captures work for the stream, or refuses it because of a capture.
   bool includes(CUstream stream) const;
   /// Whether a stream captures into this graph.
@@ -50,12 +56,17 @@ class Captures {
   /// it unless `succeeded`, or 0. `context`: of a per-thread stream.
   std::uint64_t ended(CUstream stream, const void* owner, bool succeeded,
                       CUcontext context = nullptr);
+  /// The stream has been destroyed. Returns the handle of the graph of its capture, or 0.
+  std::uint64_t destroyed(CUstream stream);
   /// The captures of a context have ended with it. Returns the handles of their graphs.
   std::vector<std::uint64_t> ended(CUcontext context);
 
  private:
-  static constexpr std::uint64_t kTraced = 0x8000'0000, kCount = kTraced - 1;
+  static constexpr std::uint64_t kTraced = 0x8000'0000, kAbandoned = kTraced / 2,
+                                 kCount = kAbandoned - 1;
 
+  /// Removes the latest capture that is equal. Requires the mutex.
+  std::optional<Capture> take(const Capture& equal);
   void changed();
 
   const Driver& driver_;

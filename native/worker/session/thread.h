@@ -109,7 +109,7 @@ class Thread {
   /// Whether the driver captures work for the stream instead of running it. Then the call passes
   /// neither the gate nor the accounts.
   bool isCaptured(CUstream stream) const {
-    return session.captures.any() && session.captures.includes(stream);
+    return session.captures.anyOrAbandoned() && session.captures.includes(stream);
   }
   /// The current context has changed.
   void contextChanged() { pass_.contextChanged(), forgetLaunched(); }

@@ -119,6 +119,29 @@ TEST_CASE_FIXTURE(Capturing, "captures end with their stream or context, and no 
   CHECK(captures() == 0);
 }
 
+// What the driver does with other streams of the capture is not documented.
+TEST_CASE_FIXTURE(Capturing, "the driver is asked about captures whose stream or context is gone") {
+  CHECK(begin(stream) == CUDA_SUCCESS);
+  CHECK(end(stream) == CUDA_SUCCESS);
+  session.driver.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    return *status = CU_STREAM_CAPTURE_STATUS_ACTIVE, CUDA_SUCCESS;
+  };
+  CHECK(!frames.thread.isCaptured(CU_STREAM_PER_THREAD));
+  SUBCASE("a stream") {
+    CHECK(begin(stream) == CUDA_SUCCESS);
+    CHECK(frames.call(CallNumber::cuStreamDestroy_v2, stream).status == CUDA_SUCCESS);
+  }
+  SUBCASE("a context") {
+    use(other);
+    CHECK(begin(kPerThread) == CUDA_SUCCESS);
+    CHECK(frames.call(CallNumber::cuCtxDestroy_v2, other).status == CUDA_SUCCESS);
+    use(context);
+  }
+  CHECK(captures() == 0);
+  CHECK(!session.captures.any());
+  CHECK(frames.thread.isCaptured(CU_STREAM_PER_THREAD));
+}
+
 // Its context is unknown then, and so is that of a device of which no context is retained.
 TEST_CASE_FIXTURE(Capturing, "the reset of an unused device ends no capture") {
   session.driver.cuStreamGetCtx = [](CUstream, CUcontext*) { return CUDA_ERROR_NOT_SUPPORTED; };
