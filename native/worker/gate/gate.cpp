@@ -270,7 +270,7 @@ bool Gate::admitLate(Pass& pass, std::uint32_t word) {
 
 /// The gate's thread looks for those inside with the same lock.
 void Gate::enter(Pass& pass, Clock came, Clock now) {
-  pass.inside_.store(1, std::memory_order_relaxed);
+  pass.inside_.store(Pass::kCounted, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
   pass.perThread_ = pass.stream_ == CU_STREAM_PER_THREAD;
   pass.begin_ = now;

@@ -153,6 +153,7 @@ class Gate {
   void ask(Backlog& backlog, std::vector<Backlog::Question>& questions,
            std::unique_lock<std::mutex>& lock);
   bool someoneInside() const;
+  bool someoneUncounted() const;
   Clock untilHandover(Clock now) const;
   bool isAboutToClose(Clock now) const;
 
@@ -248,7 +249,7 @@ class Gate::Pass {
   // when the gate closes, where the kernel supports that.
   bool enterOpen(CUstream stream) {
     const arbiter::Mailbox& mailbox = mailbox_;
-    inside_.store(1, std::memory_order_relaxed);
+    inside_.store(kUncounted, std::memory_order_relaxed);
     gate_.barrier_.frequent();
     if (arbiter::grantOf(mailbox.grant.load(std::memory_order_acquire)) != arbiter::Grant::open)
         [[unlikely]]
@@ -274,6 +275,9 @@ class Gate::Pass {
 
   Gate& gate_;
   arbiter::Mailbox& mailbox_;
+  /// Inside since the gate was open: what the thread submits is not counted.
+  static constexpr std::uint32_t kUncounted = 1;
+  static constexpr std::uint32_t kCounted = 2;
   alignas(64) std::atomic<std::uint32_t> inside_{0};
   bool entered_ = false;
   bool measured_ = false;

@@ -98,7 +98,10 @@ Gate::Clock Gate::watch() {
   become(word);
   // A thread that is inside before or after the look may have submitted work that the look missed.
   const bool inside = someoneInside();
+  const bool uncounted = last_ != Grant::open && !still_ && someoneUncounted();
   if (last_ != Grant::open && !still_) look(lock);
+  if (uncounted)
+    for (auto& [context, backlog] : backlogs_) backlog->startMeasuring();
   if (backlogs_.empty()) backlogs_.levelAll();
   const Clock now = monotonicNanoseconds();
   const Clock rest = last_ == Grant::open     ? watchOpen(lock)
@@ -148,7 +151,7 @@ void Gate::become(std::uint32_t word) {
     link_.mailbox().idleSince.store(0, std::memory_order_release);
   }
   if (wasOpen) pauses_.forgetPace();  // pauses behind the open gate were not observed
-  if (grant == Grant::closed) barrier_.rare();
+  if (grant == Grant::closed || last_ == Grant::open) barrier_.rare();
   word_ = word;
   last_ = grant;
   sampling_.stop();
@@ -243,6 +246,12 @@ void Gate::ask(Backlog& backlog, std::vector<Backlog::Question>& questions,
 bool Gate::someoneInside() const {
   return std::any_of(passes_.begin(), passes_.end(), [](const Pass* pass) {
     return pass->inside_.load(std::memory_order_acquire) != 0;
+  });
+}
+
+bool Gate::someoneUncounted() const {
+  return std::any_of(passes_.begin(), passes_.end(), [](const Pass* pass) {
+    return pass->inside_.load(std::memory_order_acquire) == Pass::kUncounted;
   });
 }
 

@@ -593,6 +593,24 @@ TEST_CASE_FIXTURE(WithDriver, "a thread between enter() and leave() delays the d
   CHECK(f.played.drained(word));
 }
 
+TEST_CASE_FIXTURE(WithDriver, "work that is submitted after the gate has closed is waited for") {
+  for (const Grant next : {Grant::closed, Grant::window}) {
+    Fixture f(Grant::open);
+    const CUstream stream = createStream();
+    f.submitter.pass.enter(stream, {});
+    std::uint32_t word = f.played.set(next);
+    if (next == Grant::closed) CHECK(f.played.staysUndrained(word));
+    Hold hold(stream);
+    CHECK(driver.cuMemsetD8Async(memory, 1, kBytes, stream) == CUDA_SUCCESS);
+    f.submitter.pass.leave();
+    if (next == Grant::window) word = f.played.set(Grant::closed);
+    CHECK(f.played.staysUndrained(word));
+    hold.release();
+    CHECK(f.played.drained(word));
+    destroy(f.gate, stream);
+  }
+}
+
 TEST_CASE_FIXTURE(WithDriver, "a waiting thread passes when the arbiter dies") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   Gate gate(driver, waited, captures);
