@@ -314,7 +314,7 @@ test('slots stay reserved while the API server is down, then follow the pods', a
 
 test('an invalid request is refused with a message', async () => {
   expect(await ask('filter', '{')).toEqual({
-    Error: expect.stringContaining('to /filter is not valid'),
+    Error: expect.stringContaining('to /filter is refused'),
   });
   expect(await ask('nothing', '{}')).toEqual({
     Error: expect.stringContaining('nothing is served there'),
