@@ -45,17 +45,6 @@ void coverGrid(LaunchShape& shape, const wire::LaunchFrame& frame) {
     shape.attributes = (shape.attributes ^ extent) * 0x100000001b3u;
 }
 
-/// Whether the launch may run beside those of other threads into other streams.
-bool mayShare(std::uint64_t stream) {
-  return stream > number(CU_STREAM_PER_THREAD)
-             ? Session::current()->streamThreads.mayShare(stream, Thread::current().number)
-             : stream == number(CU_STREAM_PER_THREAD);
-}
-void noteShared(std::uint64_t stream) {
-  if (stream > number(CU_STREAM_PER_THREAD))
-    Session::current()->streamThreads.shared(stream, Thread::current().number);
-}
-
 CUresult launch(CallNumber number, wire::LaunchFrame frame,
                 std::span<const CUlaunchAttribute> attributes, void** kernelParams, void** extra) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
@@ -79,13 +68,16 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
   const KernelAnswers::Digest asked = kernel->answers.digestOf(shape);
   const bool known = kernel->answers.accepted(asked);
 
-  const bool shares =
-      known && number != CallNumber::cuLaunchCooperativeKernel && mayShare(frame.stream);
+  StreamThreads& threads = Session::current()->streamThreads;
+  const std::uint64_t thread = Thread::current().number;
+  // Whether it may run beside those of other threads into other streams.
+  const bool shares = known && number != CallNumber::cuLaunchCooperativeKernel &&
+                      threads.mayShare(frame.stream, thread);
   Call call;
   if (!call.begin(number, sizeof frame + 24 + parameters.bytes + attributes.size_bytes(),
                   shares ? kShared : kOrdered))
     return call.status();
-  if (shares) noteShared(frame.stream);
+  if (shares) threads.shared(frame.stream, thread);
   call.encoder().put(frame);
   if (std::byte* to = call.encoder().space(parameters.bytes)) copyParameters(to, parameters);
   if (number == CallNumber::cuLaunchKernelEx)

@@ -35,13 +35,6 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   return status;
 }
 
-/// Whether the wait for a stream may run beside launches of other threads into other streams.
-bool mayShareWait(Session& session, const Thread& thread, CUstream stream) {
-  return number(stream) > number(CU_STREAM_PER_THREAD)
-             ? session.streamThreads.mayShareWait(number(stream), thread.number)
-             : stream == CU_STREAM_PER_THREAD;
-}
-
 }  // namespace
 
 /// Another process may record an event that it shares, without any call of this one.
@@ -59,11 +52,12 @@ CUresult cuStreamSynchronize(CUstream hStream) {
       thread.completed.endedUntil(thread.context(), number(hStream), session->changes());
   if (until != 0 && mayRepeat(*session) && wire::monotonicNanoseconds() < until)
     return CUDA_SUCCESS;
+  const std::uint64_t stream = number(hStream);
+  const bool shares = session->streamThreads.mayShareWait(stream, thread.number);
   Call call;
-  if (!call.begin(CallNumber::cuStreamSynchronize, sizeof(number(hStream)),
-                  mayShareWait(*session, thread, hStream) ? kShared : kOrdered))
+  if (!call.begin(CallNumber::cuStreamSynchronize, sizeof stream, shares ? kShared : kOrdered))
     return call.status();
-  call.encoder().put(number(hStream));
+  call.encoder().put(stream);
   wire::Decoder reply;
   return call.wait(reply);
 }

@@ -39,3 +39,20 @@ TEST_CASE("streams that share a place count as one") {
     CHECK(!threads.mayShare(stream, 1));
   }
 }
+
+TEST_CASE("a wait shares for the thread that launched last") {
+  StreamThreads threads;
+  CHECK(!threads.mayShareWait(100, 1));
+  threads.mayShare(100, 1);
+  CHECK(threads.mayShareWait(100, 1));
+  CHECK(!threads.mayShareWait(100, 2));
+  CHECK(threads.mayShareWait(100, 1));
+}
+
+TEST_CASE("of the default streams only the per-thread one shares") {
+  StreamThreads threads;
+  for (const std::uint64_t stream : {0, 1, 2}) {
+    for (int time = 0; time < 2; ++time) CHECK(threads.mayShare(stream, 1) == (stream == 2));
+    CHECK(threads.mayShareWait(stream, 1) == (stream == 2));
+  }
+}
