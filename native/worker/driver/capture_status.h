@@ -14,4 +14,10 @@ inline bool takesPartInCapture(const Driver& driver, CUstream stream) {
           status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
+/// Whether the driver refuses a question because of a capture, which says nothing of the work.
+inline bool isOfCapture(CUresult status) {
+  return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+         status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 }  // namespace worker

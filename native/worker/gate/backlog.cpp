@@ -21,10 +21,7 @@ constexpr std::uint64_t kLate = 100'000;
 
 /// After a fault of the context, and without a stream or a context, no work runs. A detached stream
 /// is one of a green context, whose end waits for its work.
-bool saysEnded(CUresult answer) {
-  return answer != CUDA_ERROR_NOT_READY && (answer < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
-                                            answer > CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-}
+bool saysEnded(CUresult answer) { return answer != CUDA_ERROR_NOT_READY && !isOfCapture(answer); }
 
 }  // namespace
 

@@ -2,21 +2,12 @@
 
 #include <chrono>
 
+#include "native/worker/driver/capture_status.h"
 #include "native/worker/session/in_context.h"
 #include "native/worker/session/session.h"
 #include "wire/wait.h"
 
 namespace worker {
-
-namespace {
-
-/// Errors of captures, which say nothing of the work.
-bool isOfCapture(CUresult status) {
-  return status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-         status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
-}  // namespace
 
 IdleContexts::~IdleContexts() {
   if (thread_.joinable()) thread_.join();

@@ -192,8 +192,8 @@ void Session::reportUnknownLimit(CUlimit limit, std::uint64_t value) {
 void Session::reportRefusedCapture(CUresult status) {
   if (!captureRefused_.allows()) return;
   output.log(
-      "a stream was to capture while it or a default stream has work, and the driver refused an "
-      "event behind that work with error " +
+      "a stream was to capture while it or a default stream has work. The driver refused an event "
+      "behind that work with error " +
       std::to_string(status) +
       ", so the call returned that error. Wait for the stream before the capture");
 }
