@@ -71,7 +71,7 @@ struct Mailbox {
   /// it
   std::atomic<std::uint32_t> overdue;
 
-  // Written by the worker. After all but the last four, it sends a byte over its connection.
+  // Written by the worker. After all but the last five, it sends a byte over its connection.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for a change of the grant
   std::atomic<std::uint32_t>
       drained;  ///< the grant word under which no work of the worker runs any more
@@ -83,7 +83,11 @@ struct Mailbox {
   std::atomic<Pace> pace;  ///< of the last window; written before `drained`
   /// behind a closed gate: contexts with unfinished work, on the GPU with most of them; 0: unknown
   std::atomic<std::uint32_t> busyContexts;
-  std::atomic<std::uint64_t> submittedAt;  ///< when work was last submitted in a window
+  /// when work was last submitted in a window; kPauseNanoseconds before that as soon as the thread
+  /// that submitted it waits for the GPU
+  std::atomic<std::uint64_t> submittedAt;
+  /// when that wait ended, so that the work has ended too; else before `submittedAt`
+  std::atomic<std::uint64_t> waitedAt;
 };
 static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -92,7 +96,7 @@ static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 
 /// A shorter gap is no pause. Tenants that all pause often hand over when nothing was submitted for
-/// so long: the program waits then, and the rest of its work hides the handover.
+/// so long, or the program waits for the GPU: the rest of its work hides the handover.
 inline constexpr std::uint64_t kPauseNanoseconds = 20'000;
 
 /// Like kGapNanoseconds, while threads that waited at the gate have not entered yet.

@@ -160,7 +160,9 @@ void Node::observe(const std::string& id, Time now) {
     const auto last = static_cast<Time>(said.submittedAt.load(std::memory_order_relaxed));
     const bool rests = since > 0 && now - std::max(since, worker.told) >= gap;
     idle = idle && rests;
-    runs = runs || since == 0;
+    // A finished wait is said before the worker's gate has seen that the work has ended.
+    const auto waited = static_cast<Time>(said.waitedAt.load(std::memory_order_relaxed));
+    runs = runs || (since == 0 && waited <= last);
     const bool submitsNothing =
         !late && last > 0 &&
         now - std::max(last, worker.told) >= static_cast<Time>(kPauseNanoseconds);

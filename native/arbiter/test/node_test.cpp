@@ -248,6 +248,11 @@ TEST_CASE("a window ends at a pause of all sessions, first at one that hides the
     worker->mailbox().idleSince = at(idle.now - 10 * kMicrosecond);
   CHECK(!idle.ends(idle.now));
   CHECK(idle.ends(idle.now + Timing{}.runningPause));
+  Pausing waited;  // its sessions have waited for their work, and the gates have not looked yet
+  for (const Worker* worker : {&waited.first, &waited.second})
+    worker->mailbox().waitedAt = at(waited.now - 10 * kMicrosecond);
+  CHECK(!waited.ends(waited.now));
+  CHECK(waited.ends(waited.now + Timing{}.runningPause));
   Pausing partly;  // one of the two has work on the GPU
   partly.second.mailbox().idleSince = at(partly.now - 10 * kMicrosecond);
   CHECK(partly.ends(partly.now));

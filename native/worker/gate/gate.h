@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -29,6 +30,7 @@
 #include "native/worker/gate/self_limit.h"
 #include "native/worker/session/captures.h"
 #include "wire/process_barrier.h"
+#include "wire/wait.h"
 
 namespace worker {
 
@@ -145,7 +147,9 @@ class Gate {
   Clock watch();
   Clock watchOpen(std::unique_lock<std::mutex>& lock);
   Clock watchWindow(Clock now);
+  Clock freshPause(Clock now) const;
   void tellPause(Clock now);
+  void spinInWindow() const;
   Clock watchClosed(std::uint32_t word, Clock now, bool inside);
   void become(std::uint32_t word);
   void look(std::unique_lock<std::mutex>& lock);
@@ -232,6 +236,17 @@ class Gate::Pass {
     turn_ = {};
     leave();
   }
+  /// The program waits for the GPU. If no thread has submitted work after this one, it pauses, and
+  /// its work still runs; after endWait() it has ended.
+  void beginWait() {
+    waits_ = begin_ != 0 && mailbox_.submittedAt.load(std::memory_order_relaxed) == begin_;
+    if (waits_) mailbox_.submittedAt.store(pauseBegan(), std::memory_order_relaxed);
+  }
+  void endWait() {
+    if (!std::exchange(waits_, false)) return;
+    if (mailbox_.submittedAt.load(std::memory_order_relaxed) == pauseBegan())
+      mailbox_.waitedAt.store(wire::monotonicNanoseconds(), std::memory_order_relaxed);
+  }
   /// Whether the submitted work is measured, and its stream.
   bool measures() const { return measured_; }
   CUstream stream() const { return stream_; }
@@ -268,6 +283,8 @@ class Gate::Pass {
     return {stream, stream == CU_STREAM_PER_THREAD ? this : nullptr};
   }
 
+  std::uint64_t pauseBegan() const { return begin_ - arbiter::kPauseNanoseconds; }
+
   CUstream& placeOf(CUstream stream) {
     const auto number = reinterpret_cast<std::uintptr_t>(stream);
     return noted_[(number ^ number >> 4 ^ number >> 8) % noted_.size()];
@@ -283,6 +300,7 @@ class Gate::Pass {
   bool measured_ = false;
   std::unique_lock<std::mutex> turn_;  ///< of `oneByOne_`, while `measured_`
   bool perThread_ = false;             ///< inside for the per-thread default stream
+  bool waits_ = false;                 ///< it submitted last, and waits for the GPU
   CUstream stream_ = nullptr;
   std::uint64_t shape_ = 0;
   std::uint64_t begin_ = 0;              ///< when it was let in

@@ -28,6 +28,9 @@ constexpr std::uint64_t kHandover = 100'000;
 /// kernel, and the two extra switches cost 140 us each. Shorter kernels run to their end (H200: 0.2
 /// ms does, 2 ms does not).
 constexpr std::uint64_t kInterrupted = 500'000;
+/// While a window is about to end, work is looked for at this interval only. A look takes the locks
+/// of this gate and of the driver, for which each submission would wait.
+constexpr std::uint64_t kLookAboutToClose = 10'000;
 
 }  // namespace
 
@@ -48,6 +51,7 @@ void Gate::run() {
     Clock rest = connected || !link_.isOpenWithoutArbiter() ? watch() : kForEver;
     if (!link_.isRuled()) rest = std::min(rest, limitItself());
     if (!connected) rest = std::min(rest, link_.isAwaiting() ? kConnect : kReconnect);
+    if (rest == 0 && last_ == Grant::window) spinInWindow();
     sleep(rest);
     const std::lock_guard lock(mutex_);
     if (ending_) return;
@@ -180,15 +184,29 @@ Gate::Clock Gate::watchWindow(Clock now) {
   return kForEver;
 }
 
-/// From the expected end of the window on, reports once that the program pauses.
-void Gate::tellPause(Clock now) {
+/// The last submission before a pause that may end the window and was not reported yet; 0: there
+/// is none.
+Gate::Clock Gate::freshPause(Clock now) const {
   const Clock expected = link_.mailbox().expected.load(std::memory_order_relaxed);
   const Clock last = link_.mailbox().submittedAt.load(std::memory_order_relaxed);
-  if (expected == 0 || now < std::max(expected, last + arbiter::kPauseNanoseconds) ||
-      toldPause_ == last)
-    return;
+  const bool pauses = expected != 0 && now >= std::max(expected, last + arbiter::kPauseNanoseconds);
+  return pauses && toldPause_ != last ? last : 0;
+}
+
+/// From the expected end of the window on, reports once that the program pauses.
+void Gate::tellPause(Clock now) {
+  const Clock last = freshPause(now);
+  if (last == 0) return;
   toldPause_ = last;
   link_.poke();
+}
+
+void Gate::spinInWindow() const {
+  const auto ready = [&] {
+    return link_.mailbox().grant.load(std::memory_order_acquire) != word_ ||
+           freshPause(monotonicNanoseconds()) != 0;
+  };
+  wire::spinUntil(kLookAboutToClose, ready, [] { return false; });
 }
 
 Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {

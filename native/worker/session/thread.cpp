@@ -115,6 +115,7 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
 
 void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status) {
   use_.release();
+  pass_.endWait();
   leaveTurn(status == CUDA_SUCCESS);
   reader_.leave();
   if ((header.flags & wire::kFrameWantsReply) != 0) {
@@ -140,6 +141,7 @@ bool Thread::followsWork(CUstream stream) {
 }
 
 void Thread::passTicket(const void* used) {
+  pass_.beginWait();
   CUcontext context = nullptr;
   driver.cuCtxGetCurrent(&context);
   use_.hold(used, context);

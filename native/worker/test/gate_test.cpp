@@ -222,6 +222,34 @@ TEST_CASE_FIXTURE(WithDriver, "the first work of a standby window is reported") 
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
+TEST_CASE_FIXTURE(WithDriver, "a thread that waits for its work begins a pause in its window") {
+  Fixture f(Grant::open);
+  f.submitter.pass.beginWait();
+  f.submitter.pass.endWait();
+  CHECK(f.played.mailbox->waitedAt == 0);  // there is no window
+  f.played.set(Grant::window);
+  f.submitter.submit(nullptr);
+  const std::uint64_t submitted = f.played.mailbox->submittedAt;
+  f.submitter.pass.beginWait();
+  CHECK(f.played.mailbox->submittedAt == submitted - arbiter::kPauseNanoseconds);
+  CHECK(f.played.mailbox->waitedAt == 0);  // its work runs
+  f.submitter.pass.endWait();
+  CHECK(f.played.mailbox->waitedAt > submitted);
+
+  f.submitter.submit(nullptr);
+  Submitter other(f.gate);
+  other.submit(nullptr);
+  const std::uint64_t last = f.played.mailbox->submittedAt;
+  CHECK(last > f.played.mailbox->waitedAt);
+  f.submitter.pass.beginWait();  // the other thread's work came later
+  f.submitter.pass.endWait();
+  CHECK(f.played.mailbox->submittedAt == last);
+  other.pass.beginWait();
+  f.submitter.submit(nullptr);
+  other.pass.endWait();
+  CHECK(f.played.mailbox->waitedAt < f.played.mailbox->submittedAt);
+}
+
 /// The gate closes, and drains only after the held work.
 void drainsAfter(Fixture& f, Hold& hold) {
   const std::uint32_t word = f.played.set(Grant::closed);
