@@ -3,6 +3,8 @@
 
 static void* device;
 
+/// A copy from pageable memory returns when the driver has taken the data, so it is measured with
+/// the synchronize behind it.
 static void both(const char* what, void* host, std::size_t bytes, int rounds) {
   char name[64];
   const double in = best(rounds, [&] {
