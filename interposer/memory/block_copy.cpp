@@ -98,10 +98,13 @@ CUresult stage(const Block& block, const Run& run) {
                                                    : status;
 }
 
-/// Resolves CU_MEMORYTYPE_UNIFIED by the address.
+/// Resolves CU_MEMORYTYPE_UNIFIED by the address. So does CU_MEMORYTYPE_HOST with device memory.
 template <class Host>
-void resolve(CUmemorytype& type, CUdeviceptr device, Host*& host) {
-  if (type != CU_MEMORYTYPE_UNIFIED) return;
+void resolve(CUmemorytype& type, CUdeviceptr& device, Host*& host) {
+  if (type == CU_MEMORYTYPE_HOST)
+    device = reinterpret_cast<CUdeviceptr>(host);
+  else if (type != CU_MEMORYTYPE_UNIFIED)
+    return;
   type = isDevice(device) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
   if (type == CU_MEMORYTYPE_HOST) host = reinterpret_cast<Host*>(device);
 }

@@ -108,7 +108,13 @@ CUresult copyDtoD(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
   return remote::cuMemcpyDtoDAsync_v2(destination, source, bytes, stream);
 }
 
-/// A copy with managed memory that the program names as its own.
+/// Whether memory that the program names as the host's is the GPU's. Device memory works natively,
+/// because one address space has both.
+bool isCopiedOnGpu(const void* host) {
+  const CUdeviceptr address = unified(host);
+  return moves(address) ? isOnGpu(address) : isDevice(address);
+}
+
 CUresult copyOnGpu(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
                    bool synchronise) {
   const CUresult status = copyDtoD(destination, source, bytes, stream);
@@ -122,7 +128,7 @@ CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes
   if (source == nullptr || destination == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(source, bytes))
     return copyPinnedHtoD(destination, source, bytes, stream, synchronise);
-  if (isOnGpu(unified(source)))
+  if (isCopiedOnGpu(source))
     return copyOnGpu(destination, unified(source), bytes, stream, synchronise);
   if (!synchronise && captures(stream))
     return captureLinear(destination, unified(source), bytes, stream);
@@ -138,7 +144,7 @@ CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUst
   if (destination == nullptr || source == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(destination, bytes))
     return copyPinnedDtoH(destination, source, bytes, stream, synchronise);
-  if (isOnGpu(unified(destination)))
+  if (isCopiedOnGpu(destination))
     return copyOnGpu(unified(destination), source, bytes, stream, synchronise);
   if (!synchronise && captures(stream))
     return captureLinear(unified(destination), source, bytes, stream);

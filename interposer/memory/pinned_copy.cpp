@@ -1,6 +1,7 @@
 #include "interposer/memory/pinned_copy.h"
 
 #include "interposer/session/call.h"
+#include "interposer_bodies.h"
 #include "wire/copy.h"
 
 namespace interposer {
@@ -9,8 +10,20 @@ bool isAllocated(CUdeviceptr address, std::size_t bytes) {
   return Session::current()->deviceRanges.contains(address, bytes);
 }
 
+namespace {
+
+bool isDeviceForDriver(CUdeviceptr address) {
+  unsigned type = 0;
+  return interposer::cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+             CUDA_SUCCESS &&
+         type == CU_MEMORYTYPE_DEVICE;
+}
+
+}  // namespace
+
 bool isDevice(CUdeviceptr address) {
   if (isAllocated(address, 1)) return true;
+  if (!Session::current()->hasDeviceRanges()) return isDeviceForDriver(address);
   for (const auto& range : wire::deviceRanges()) {
     if (range.contains(address, 1)) return true;
   }

@@ -10,7 +10,8 @@ namespace interposer {
 
 /// Whether the process has allocated this device memory: a copy there needs no answer.
 bool isAllocated(CUdeviceptr address, std::size_t bytes);
-/// Device memory: allocated by this process, or in an address range that only drivers use.
+/// Device memory: allocated by this process, or in an address range that only drivers use. Asks the
+/// driver if the program has memory of its own in such a range.
 bool isDevice(CUdeviceptr address);
 
 CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,

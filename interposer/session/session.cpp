@@ -115,13 +115,13 @@ bool reserveDeviceRanges() {
   return all;
 }
 
-std::string helloPayload(const wire::AddressRange& window) {
+std::string helloPayload(const wire::AddressRange& window, bool hasDeviceRanges) {
   wire::Hello hello{};
   hello.version = wire::kHelloVersion;
   hello.buildId = kBuildId;
   hello.window = window;
   hello.traces = trace::isWanted() ? 1 : 0;
-  hello.deviceRangesTaken = reserveDeviceRanges() ? 0 : 1;
+  hello.deviceRangesTaken = hasDeviceRanges ? 0 : 1;
   return std::string(reinterpret_cast<const char*>(&hello), sizeof hello) + driverEnvironment();
 }
 
@@ -165,7 +165,8 @@ CUresult Session::connect() {
         "limited (ulimit -v)?");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const std::string hello = helloPayload(window.range());
+  hasDeviceRanges_ = reserveDeviceRanges();
+  const std::string hello = helloPayload(window.range(), hasDeviceRanges_);
   wire::Message reply;
   if (!greetPatiently(hello, reply)) return CUDA_ERROR_NO_DEVICE;
   const CUresult status = takeWelcome(reply);

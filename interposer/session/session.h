@@ -59,6 +59,8 @@ class Session {
   StreamThreads streamThreads;
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
+  /// Whether all of wire::deviceRanges() are reserved, so that the program has no memory there.
+  bool hasDeviceRanges() const { return hasDeviceRanges_; }
 
   /// Hands a memory file to the worker; the file stays the caller's. The id names it in a later
   /// frame.
@@ -107,6 +109,7 @@ class Session {
   int socket_ = -1;
   int faultDevice_ = -1;
   bool synchronous_ = false;
+  bool hasDeviceRanges_ = false;
   bool summarises_ = false;
   int driverVersion_ = 0;
   std::vector<wire::DeviceInfo> devices_;

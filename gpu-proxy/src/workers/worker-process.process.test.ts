@@ -196,6 +196,53 @@ sys.stdin.readline()
   quota.close();
 });
 
+test.each([
+  ['', []],
+  [' in the legacy memory layout', ['setarch', '-L']],
+])('copies find out by the address where the memory of a program%s is', async (_, wrapper) => {
+  const program = `
+start()
+def device():
+    address = ctypes.c_uint64()
+    must("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(MiB))
+    return address
+one, two, pitch = device(), device(), ctypes.c_size_t(MiB)
+HOST = 1
+def reads(what, byte, size=MiB):
+    content = ctypes.create_string_buffer(size)
+    must("cuMemcpyDtoH_v2", content, two, ctypes.c_size_t(size))
+    say(what, content.raw == byte * size)
+    must("cuMemsetD8_v2", two, 0, pitch)
+host = ctypes.create_string_buffer(b"h" * MiB)
+def at(buffer): return ctypes.c_uint64(ctypes.addressof(buffer))
+must("cuMemcpy", two, at(host), pitch)
+reads("from the host", b"h")
+must("cuMemsetD8_v2", one, ord("d"), pitch)
+must("cuMemcpyHtoD_v2", two, one, pitch)
+reads("from device memory named as the host's", b"d")
+must("cuMemcpyDtoH_v2", two, one, ctypes.c_size_t(16))
+reads("into device memory named as the host's", b"d", size=16)
+must("cuMemcpyDtoHAsync_v2", two, one, pitch, None)
+reads("into it with a stream", b"d")
+plane = lambda address: [0, 0, HOST, address.value, 0, 0, 1024]
+must("cuMemcpy2D_v2", (ctypes.c_uint64 * 16)(*plane(one), *plane(two), 1024, 1024))
+reads("a plane", b"d")
+must("cuMemcpy", at(host), one, pitch)
+say("to the host", host.raw[:MiB] == b"d" * MiB)
+`;
+  const command = [...wrapper, ...cudaProgram(program)];
+  const { client, connection } = await scene.connect(command);
+  scene.startWorker(connection, []);
+  expect(await linesOf(client, 6)).toEqual([
+    'from the host True',
+    "from device memory named as the host's True",
+    "into device memory named as the host's True",
+    'into it with a stream True',
+    'a plane True',
+    'to the host True',
+  ]);
+});
+
 test('a kernel may have a long name, and a name beyond the limit is an error', async () => {
   const name = 'k'.repeat(20_000);
   const text = `.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry ${name}() { ret; \
