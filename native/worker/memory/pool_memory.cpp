@@ -192,10 +192,6 @@ CUresult PoolMemory::trim(CUmemoryPool handle, std::size_t keep) {
   return status;
 }
 
-bool PoolMemory::isCaptured(CUstream stream) const {
-  return captures_.anyOrAbandoned() && captures_.includes(stream);
-}
-
 CUresult PoolMemory::allocate(CUdeviceptr* address, std::size_t bytes, CUstream stream) {
   const std::lock_guard lock(mutex_);
   return allocateLocked(address, bytes, current_, stream);
@@ -212,7 +208,7 @@ CUresult PoolMemory::allocateLocked(CUdeviceptr* address, std::size_t bytes, CUm
                                     CUstream stream) {
   Pool* pool = find(handle);
   if (pool == nullptr) return below_.cuMemAllocFromPoolAsync(address, bytes, handle, stream);
-  if (isCaptured(stream)) return below_.cuMemAllocAsync(address, bytes, stream);
+  if (captures_.isCaptured(stream)) return below_.cuMemAllocAsync(address, bytes, stream);
   PoolBlocks::Stream identity;
   if (const CUresult status = identify(stream, &identity); status != CUDA_SUCCESS) return status;
   if (const CUresult status = captures_.any() ? CUDA_SUCCESS : below_.cuMemFree_v2(0);
@@ -397,7 +393,7 @@ CUevent PoolMemory::takeEvent(CUcontext context) {
 CUresult PoolMemory::freeBehind(CUdeviceptr address, CUstream stream) {
   {
     const std::lock_guard lock(mutex_);
-    if (isCaptured(stream) || !allocations_.contains(address))
+    if (captures_.isCaptured(stream) || !allocations_.contains(address))
       return below_.cuMemFreeAsync(address, stream);
     PoolBlocks::Stream identity;
     if (const CUresult status = identify(stream, &identity); status != CUDA_SUCCESS) return status;

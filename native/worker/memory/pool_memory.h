@@ -111,7 +111,6 @@ class PoolMemory {
                           CUstream stream);
   CUresult freeBehind(CUdeviceptr address, CUstream stream);
 
-  bool isCaptured(CUstream stream) const;
   Pool* find(CUmemoryPool handle) const;
   CUdeviceptr take(Pool& pool, std::uint64_t bytes, const PoolBlocks::Stream& stream);
   CUresult grow(Pool& pool, std::uint64_t bytes);

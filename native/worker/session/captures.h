@@ -37,17 +37,18 @@ class Captures {
   bool anyOrTraced() const {
     return (state_.load(std::memory_order_relaxed) & (kCount | kTraced)) != 0;
   }
-  /// Whether a stream may take part in a capture. Also after the end of a stream or context that
-  /// captured: other streams may have joined, and go on.
-  bool anyOrAbandoned() const {
-    return (state_.load(std::memory_order_relaxed) & (kCount | kAbandoned)) != 0;
-  }
   bool isTraced() const { return (state_.load(std::memory_order_relaxed) & kTraced) != 0; }
   void trace() { state_.fetch_or(kTraced); }
   /// The number of captures in the lower half, the number of their changes in the upper one.
   std::uint64_t state() const { return state_.load() & ~(kTraced | kAbandoned); }
   /// Whether the driver captures work for the stream, or refuses it because of a capture.
   bool includes(CUstream stream) const;
+  /// The same, without a question to the driver while no stream may capture. One may also after the
+  /// end of a stream or context that captured: other streams may have joined, and go on.
+  bool isCaptured(CUstream stream) const {
+    return (state_.load(std::memory_order_relaxed) & (kCount | kAbandoned)) != 0 &&
+           includes(stream);
+  }
   /// Whether a stream captures into this graph.
   bool fills(std::uint64_t graph) const;
 

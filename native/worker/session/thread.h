@@ -108,9 +108,7 @@ class Thread {
   }
   /// Whether the driver captures work for the stream instead of running it. Then the call passes
   /// neither the gate nor the accounts.
-  bool isCaptured(CUstream stream) const {
-    return session.captures.anyOrAbandoned() && session.captures.includes(stream);
-  }
+  bool isCaptured(CUstream stream) const { return session.captures.isCaptured(stream); }
   /// The current context has changed.
   void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
   /// Waits until no other call uses the object, which is about to be destroyed.
