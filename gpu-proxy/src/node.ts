@@ -462,6 +462,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       arbiterSocket: options.arbitrated ? state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#processes.takeWarmWorker(gpus),
+      sessionRecords: () => state.sessionRecords(),
       trouble: (allocation, error) => this.emit('trouble', allocation, error),
       sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (session, last) => this.#noteEnd(session, last),

@@ -1,5 +1,10 @@
 import type { Socket } from 'node:net';
-import type { AllocationSpecification, DriverMemory, SessionUse } from '@nvidia-virtual/ledger';
+import type {
+  AllocationSpecification,
+  DriverMemory,
+  SessionRecord,
+  SessionUse,
+} from '@nvidia-virtual/ledger';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { Arenas } from '../arenas/arenas.js';
@@ -46,6 +51,8 @@ export interface AllocationHost {
   whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker with a ready context on exactly these GPUs; undefined: none. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
+  /** The records of all sessions, also of those that this gpu-proxy has not taken over yet. */
+  sessionRecords(): SessionRecord[];
   /** Reports an error to the user of an allocation. */
   trouble(allocation: AllocationSpecification, error: ProxyError): void;
   sessionStarted(session: LiveSession): void;

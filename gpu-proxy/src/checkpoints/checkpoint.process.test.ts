@@ -594,6 +594,37 @@ withCriu('a process that is made while its client ends, ends as well', async () 
   await second.check();
 });
 
+// The pid of a worker in a file is free for others.
+withCriu('a worker that is just being written is no stray of another session', async () => {
+  const [first, second] = [
+    await node.create({ gpus: ['0'], memory: QUOTA }),
+    await node.create({ gpus: ['0'], memory: QUOTA }),
+  ];
+  const [waiting, writing] = [await start(first), await start(second)];
+  await node.checkpoint(first, files);
+  const [file] = readdirSync(files).map((name) => path.join(files, name)) as [string];
+  const whole = readFileSync(file);
+  const [live] = first.sessions as [LiveSession];
+  const { record } = live.session;
+  const pid = second.sessions[0]?.workerPid as number;
+  const { create } = SealedWriter;
+  jest.spyOn(SealedWriter, 'create').mockImplementationOnce(async (...words) => {
+    live.saveRecord({ ...record, parked: { ...record.parked, worker: { pid, startTime: '1' } } });
+    writeFileSync(file, whole.subarray(0, -1));
+    await expect(node.restore(first)).rejects.toThrow('the file is damaged');
+    expect(second.sessions.length).toBe(1);
+    return create(...words);
+  });
+  await node.checkpoint(second, `${files}-2`);
+  jest.restoreAllMocks();
+  await node.restore(second);
+  await writing.check();
+  live.saveRecord(record);
+  writeFileSync(file, whole);
+  await node.restore(first);
+  await waiting.check();
+});
+
 withCriu('a killed keeper ends only its session', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: QUOTA });
   const [, second] = [await start(allocation), await start(allocation)];

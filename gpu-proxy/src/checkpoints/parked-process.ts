@@ -21,7 +21,10 @@ import {
 import type { Expected } from './examination.js';
 import { findKeepers, startKeeper, tellKeeper } from './keeper.js';
 
-type Host = Pick<AllocationHost, 'addon' | 'backend' | 'installation' | 'launcher'>;
+type Host = Pick<
+  AllocationHost,
+  'addon' | 'backend' | 'installation' | 'launcher' | 'sessionRecords'
+>;
 type Identity = ParkedRecord['worker'];
 
 /** A file for the content of an arena. */
@@ -119,9 +122,20 @@ export class ParkedProcess {
   endStray(): void {
     const { worker, restored } = this.#parked;
     const { pid, startTime } = identifyProcess(worker.pid);
+    if (startTime === undefined) return;
     // Another program may have the pid, also another worker: that is left alone.
-    const isOurs = restored?.startTime === startTime || hasNoConnection(pid);
-    if (startTime !== undefined && isOurs) kill({ pid, startTime });
+    const isStray = hasNoConnection(pid) && !this.#isOfAnother({ pid, startTime });
+    if (restored?.startTime === startTime || isStray) kill({ pid, startTime });
+  }
+
+  /** Whether it is the worker of another session, which may be on its way to a file, too. */
+  #isOfAnother({ pid, startTime }: Identity): boolean {
+    const { allocation, number } = this.#live.session.record;
+    return this.#host
+      .sessionRecords()
+      .filter((other) => other.allocation !== allocation || other.number !== number)
+      .flatMap(({ worker, parked }) => [worker, parked?.worker, parked?.restored])
+      .some((named) => named?.pid === pid && named.startTime === startTime);
   }
 
   /**

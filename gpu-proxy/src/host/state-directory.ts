@@ -10,8 +10,10 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
 import { adminSocketIn, arbiterSocketIn, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import { readSession } from '@nvidia-virtual/node-state/specification';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { readIfThere, removeUnfinished } from '@nvidia-virtual/service/files';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
@@ -105,6 +107,15 @@ export class StateDirectory {
   allocationIds(): string[] {
     const has = (id: string, file: string) => existsSync(path.join(this.allocations, id, file));
     return this.ids().filter((id) => has(id, SPECIFICATION) || !has(id, GRANT));
+  }
+
+  /** The records of all sessions. */
+  sessionRecords(): SessionRecord[] {
+    return this.allocationIds()
+      .map((id) => path.join(this.allocations, id, 'sessions'))
+      .filter((sessions) => existsSync(sessions))
+      .flatMap((sessions) => readdirSync(sessions).map((name) => path.join(sessions, name)))
+      .flatMap((session) => readSession(path.join(session, 'session.json')) ?? []);
   }
 
   /** Releases the lock, and removes a temporary directory. */
