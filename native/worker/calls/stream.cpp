@@ -24,11 +24,9 @@ CUresult cuStreamCreateWithPriority(Thread& thread, CUstream* phStream, unsigned
 }
 
 CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
-  const CUresult status = thread.driver.cuStreamDestroy_v2(hStream);
-  if (status == CUDA_SUCCESS) {
-    thread.session.streams.destroyed(hStream);
+  const CUresult status = thread.session.streams.destroy(hStream, thread.isCaptured(hStream));
+  if (status == CUDA_SUCCESS)
     thread.session.handles.remove(thread.session.captures.destroyed(hStream));
-  }
   thread.session.codeEnded();
   return status;
 }

@@ -31,7 +31,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       pools(driver, account, memory.pools()),
       graphMemory(driver, account),
       contexts(account, counted, most.contextMemory),
-      streams(account, most.streamMemory),
+      streams(driver, account, most.streamMemory),
       localMemory(driver, account, [this](CUcontext context) { return ownerOf(context); }),
       reserves(driver, account, most.heapMemory,
                [this](CUcontext context) { return ownerOf(context); }),

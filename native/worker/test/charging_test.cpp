@@ -448,6 +448,28 @@ TEST_CASE("stack limits are charged by what an H200 takes") {
   }
 }
 
+// The driver keeps the memory of a stream until its work has ended.
+TEST_CASE("a destroyed stream stays charged while it waits for a word") {
+  Fixture test;
+  const std::uint64_t word = test.give(CallNumber::cuMemAlloc_v2, std::size_t{4});
+  test.give(CallNumber::cuMemsetD32Async, word, 0u, std::size_t{1}, std::uint64_t{0});
+  CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
+  const std::uint64_t before = test.quota.used();
+  const std::uint64_t other = test.give(CallNumber::cuStreamCreate, 1u);
+  for (std::uint64_t i = 1; i <= 2; ++i) {
+    const std::uint64_t stream = test.give(CallNumber::cuStreamCreate, 1u);
+    test.give(CallNumber::cuStreamWaitValue32_v2, stream, word, 5u,
+              unsigned{CU_STREAM_WAIT_VALUE_EQ});
+    test.give(CallNumber::cuStreamDestroy_v2, stream);
+    CHECK(test.frames->call(CallNumber::cuStreamQuery, stream).status == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(test.quota.used() == before + (1 + i) * kStreamMemory);
+  }
+  test.give(CallNumber::cuStreamWriteValue32_v2, other, word, 5u, 0u);
+  CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
+  for (int i = 0; i < 2; ++i) test.give(CallNumber::cuStreamCreate, 1u);
+  CHECK(test.quota.used() == before + 3 * kStreamMemory);
+}
+
 CUcontext contextOfStreams = nullptr;
 
 // A kernel of a library runs in the context of its stream, which need not be the current one. The

@@ -12,7 +12,7 @@ using worker::Timeline;
 
 worker::Driver driver;
 worker::Quota quota;
-worker::StreamAccount streams(quota, 0);
+worker::StreamAccount streams(driver, quota, 0);
 
 /// A context of its own, current while it lives, with memory to set.
 struct WithContext {
