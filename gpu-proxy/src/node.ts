@@ -219,6 +219,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.#registry.resume(allocation, by);
   }
 
+  /** The latest event of its pod says whether it is suspended. */
+  noteTold(id: string, suspended: boolean): void {
+    this.#registry.get(id)?.noteTold(suspended);
+  }
+
   /**
    * Moves it to another GPU of the same model.
    * @param gpu index or UUID

@@ -107,6 +107,8 @@ export interface AllocationSpecification {
   readonly suspended?: boolean | undefined;
   /** Who suspended it; it is resumed when all of them have resumed it. Undefined: nobody. */
   readonly suspendedBy?: readonly Suspender[] | undefined;
+  /** The latest event of its pod says that it is suspended. Undefined: no, or there is none. */
+  readonly toldSuspended?: boolean | undefined;
   /**
    * The second GPU of an allocation that moves: its memory is reserved there, too. Undefined: it
    * does not move.

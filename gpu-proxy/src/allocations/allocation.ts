@@ -243,6 +243,13 @@ export class Allocation {
     return this.#suspension.resume(by, also);
   }
 
+  /** The latest event of its pod says whether it is suspended. */
+  noteTold(suspended: boolean): void {
+    const { toldSuspended = false } = this.specification;
+    const told = suspended ? { toldSuspended: true } : { toldSuspended: undefined };
+    if (suspended !== toldSuspended) this.#directory.save({ ...this.specification, ...told });
+  }
+
   /** Moves its sessions to another GPU; see Relocation. @throws ProxyError */
   move(gpu: string): Promise<void> {
     return this.#relocation.move(gpu);

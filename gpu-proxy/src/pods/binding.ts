@@ -18,7 +18,6 @@ import { type Holders, holdersOf, isHolder, type PodResources } from './pod-reso
 import { endsBefore, type RetryOptions, retryUntil } from './retry.js';
 import { asRefusal } from './served-grant.js';
 import { type SlotSettings, type SlotSize, slotsOf, slotsTaken } from './slots.js';
-import { suspensionEvent } from './suspension-event.js';
 import { findTenant } from './tenant.js';
 
 interface BindingOptions {
@@ -119,7 +118,7 @@ export class Binding {
     owner: Owner,
     { pid }: Peer,
   ): Promise<Allocation> {
-    const { node, pods, events, logger } = this.#options;
+    const { node, pods, logger } = this.#options;
     const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
     if (bound)
       throw new ProxyError('PEER_OTHER_POD', {
@@ -141,8 +140,7 @@ export class Binding {
       suspended: asksToSuspend(pod),
       ...{ owner, grant },
     });
-    const { suspendedBy } = allocation.specification;
-    if (allocation.suspended) events.note(targetOf(pod), ...suspensionEvent(owner, suspendedBy));
+    if (allocation.suspended) node.emit('suspensionChanged', allocation.specification);
     logger.info(
       { allocation: grant.id, owner, gpus: shape.gpus, slots: grant.slots },
       'grant bound to its pod',

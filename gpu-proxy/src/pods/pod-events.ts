@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { CoreV1Event } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import type { Logger } from 'pino';
@@ -42,6 +42,8 @@ interface Told {
   count: number;
   /** Timer of the next write. */
   again?: NodeJS.Timeout;
+  /** Called after each successful write. */
+  done?: (() => void) | undefined;
   /** Resolves after the latest write, successful or not. */
   written: Promise<void>;
   /** Time of the latest attempt in milliseconds. */
@@ -50,7 +52,7 @@ interface Told {
   failing?: number;
 }
 
-type Content = Pick<Told, 'type' | 'reason' | 'sentence'>;
+type Content = Pick<Told, 'type' | 'reason' | 'sentence' | 'done'>;
 
 /** Rate limit on writes of the same Event. */
 const AGAIN_MS = 60_000;
@@ -85,9 +87,12 @@ export class PodEvents {
     this.#add(pod, { type: 'Warning', reason, sentence }, subject);
   }
 
-  /** For what is no error. */
-  note(pod: EventTarget, reason: EventReason, sentence: string): void {
-    this.#add(pod, { type: 'Normal', reason, sentence }, sentence);
+  /**
+   * For what is no error. The next gpu-proxy may repeat it: that updates the same Event.
+   * @param done is called when it is written
+   */
+  note(pod: EventTarget, reason: EventReason, sentence: string, done?: () => void): void {
+    this.#add(pod, { type: 'Normal', reason, sentence, done }, sentence);
   }
 
   #add(pod: EventTarget, content: Content, subject: string): void {
@@ -107,7 +112,9 @@ export class PodEvents {
   }
 
   #tell(pod: EventTarget, content: Content, key: string, at: number): void {
-    const name = `${pod.name.slice(0, 200)}.gpu-${randomBytes(8).toString('hex')}`;
+    const digest = content.type === 'Normal' ? createHash('sha256').update(key).digest('hex') : '';
+    const suffix = digest.slice(0, 16) || randomBytes(8).toString('hex');
+    const name = `${pod.name.slice(0, 200)}.gpu-${suffix}`;
     const time = new Date(at);
     const told: Told = {
       ...content,
@@ -149,6 +156,7 @@ export class PodEvents {
     try {
       await this.#put(pod, told);
       delete told.failing;
+      told.done?.();
     } catch (error) {
       if (told.failing === undefined) this.#noteFailure(pod, error);
       told.failing ??= Date.now();

@@ -96,6 +96,7 @@ export class KubernetesNode {
     this.#suspensions = followSuspensions({ node, pods, events, logger });
     this.#moves = new PodMoves({ node, pods, events, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
+    this.#noteResumed(node);
     pods.start();
   }
 
@@ -147,8 +148,17 @@ export class KubernetesNode {
     }
   }
 
-  #noteSuspension({ owner, suspendedBy }: AllocationSpecification): void {
-    if (owner) this.events.note(targetOfOwner(owner), ...suspensionEvent(owner, suspendedBy));
+  #noteSuspension({ id, owner, suspendedBy }: AllocationSpecification): void {
+    if (!owner) return;
+    const [reason, sentence] = suspensionEvent(owner, suspendedBy);
+    const told = () => this.#node?.noteTold(id, reason === 'GpuSuspended');
+    this.events.note(targetOfOwner(owner), reason, sentence, told);
+  }
+
+  /** An earlier gpu-proxy may have been killed after it resumed them. */
+  #noteResumed(node: GpuNode): void {
+    for (const { specification, suspended } of node.allocations)
+      if (specification.toldSuspended && !suspended) this.#noteSuspension(specification);
   }
 
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
@@ -185,6 +195,7 @@ export class KubernetesNode {
   }
 
   leave(): void {
+    this.#node = undefined;
     this.health.end();
     this.#release?.end();
     this.#imageCheck?.end();

@@ -266,6 +266,27 @@ test('the next gpu-proxy says that a pod on an oversubscribed GPU has it again',
   expect(await program.finish()).toContain('then 0\n');
 });
 
+test('a resumption that a killed gpu-proxy did not report is reported once', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('silent', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await annotate(pod, 'true');
+  await eventually(() => expect(scene.specification(id)).toMatchObject({ toldSuspended: true }));
+  await scene.kill();
+  await annotate(pod, undefined);
+  // As it is before the event is written, and as it is right afterwards.
+  for (const suspension of [{ suspended: false, suspendedBy: undefined }, {}]) {
+    scene.rewrite(id, (one) => ({ ...one, ...suspension, toldSuspended: true }));
+    await scene.serve();
+    await eventually(() => expect(scene.specification(id)['toldSuspended']).toBeUndefined());
+    expect(await reasons('silent')).toEqual(['GpuResumed', 'GpuSuspended']);
+    await scene.kill();
+  }
+  await scene.serve();
+  expect(await program.finish()).toContain('then 0\n');
+});
+
 test('a pod that is deleted while its memory is out for others leaves nothing', async () => {
   await scene.serve({}, ...OVERSUBSCRIBED);
   const { pod, socket, id } = await scene.started('away', ['a']);
