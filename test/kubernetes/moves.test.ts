@@ -1,7 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
-import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
-import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
 import { assignmentOf, readInventory } from '@nvidia-virtual/kube-common/assignment';
 import { assignedHolding } from '@nvidia-virtual/kube-common/holding';
 import {
@@ -9,50 +7,29 @@ import {
   DRAINED_ANNOTATION,
   INVENTORY_ANNOTATION,
 } from '@nvidia-virtual/kube-common/names';
-import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
-import { ControlPlane } from './control-plane.js';
-import { assigned, ClusterUnderTest, MERGE } from './scheduler/cluster-under-test.js';
-import { gpu, pod } from './scheduler/objects.js';
-import { startExtender, startScheduler } from './scheduler/scheduling.js';
+import { assigned, type ClusterUnderTest, MERGE } from './scheduler/cluster-under-test.js';
+import { pod } from './scheduler/objects.js';
+import { TwoGpuScene } from './scheduler/two-gpu-scene.js';
 
-/** gpu-proxy, device plugin, extender and kube-scheduler; no containers run. */
-let plane: ControlPlane;
+const scene = new TwoGpuScene({ args: ['--movable', 'true'] });
 let cluster: ClusterUnderTest;
-let extender: ExtenderService;
-let node: NodeUnderTest;
-let proxy: ProcessUnderTest;
 let uuids: readonly string[];
 
 beforeAll(async () => {
-  plane = await ControlPlane.start();
-  cluster = new ClusterUnderTest(plane.adminKubeconfig);
-  await cluster.addNode('node-1', [gpu('GPU-a'), gpu('GPU-b')]);
-  node = new NodeUnderTest();
-  await node.kubelet.start();
-  node.startPlugin(['--kubeconfig', plane.adminKubeconfig]);
-  proxy = await node.startProxy({
-    ...{ gpus: 2, kubeconfig: plane.adminKubeconfig, args: ['--movable', 'true'] },
-  });
+  await scene.start();
+  ({ cluster } = scene);
   uuids = await until(async () => {
     const { metadata } = await cluster.api.request<V1Node>({ path: '/api/v1/nodes/node-1' });
     const inventory = readInventory(metadata?.annotations?.[INVENTORY_ANNOTATION]);
     return inventory?.movable && inventory.gpus.map(({ uuid }) => uuid);
   }, 'the device plugin has described the GPUs');
 });
-afterAll(async () => {
-  await node?.remove();
-  cluster?.api.close();
-  await plane?.stop();
-});
-beforeEach(async () => {
-  extender = await startExtender({ kubeconfig: plane.adminKubeconfig });
-  await startScheduler(plane, extender);
-});
+afterAll(() => scene.end());
+beforeEach(() => scene.startScheduling());
 afterEach(async () => {
   await cluster.removePods();
-  await plane.daemon('kube-scheduler').stop();
-  await extender.end();
+  await scene.stopScheduling();
 });
 
 async function ask(name: string, moveTo: string): Promise<void> {
@@ -100,24 +77,22 @@ test('while a pod moves, no other pod gets the slots of either GPU', async () =>
   const from = await gpuOf('moves');
   // Without gpu-proxy, nobody says that it has arrived.
   const { metadata } = await cluster.get('moves');
-  await until(() => extender.cluster.pod(metadata?.uid ?? '')?.holding, 'it is known');
-  process.kill(proxy.pid, 'SIGSTOP');
+  await until(() => scene.extender.cluster.pod(metadata?.uid ?? '')?.holding, 'it is known');
+  process.kill(scene.proxy.pid, 'SIGSTOP');
   try {
     await ask('moves', other(from));
     await until(async () => assignmentOf(await cluster.get('moves'))?.former, 'it moves');
     await cluster.create(pod('beside', { slots: 5 }));
     await cluster.eventsOf('beside', 'FailedScheduling');
     // Another extender knows the same from the annotation alone.
-    await plane.daemon('kube-scheduler').stop();
-    await extender.end();
-    extender = await startExtender({ kubeconfig: plane.adminKubeconfig });
-    await startScheduler(plane, extender);
+    await scene.stopScheduling();
+    await scene.startScheduling();
     await cluster.create(pod('later', { slots: 5 }));
     await cluster.eventsOf('later', 'FailedScheduling');
     await ask('moves', from);
     await until(async () => assignmentOf(await cluster.get('moves'))?.move === 2, 'it returns');
   } finally {
-    process.kill(proxy.pid, 'SIGCONT');
+    process.kill(scene.proxy.pid, 'SIGCONT');
   }
   await moved('moves', from);
   expect(await gpuOf('beside')).toBe(other(from));
@@ -136,16 +111,16 @@ test('a pod that is changed all the time does not keep its former slots', async 
     }
   };
   // Without gpu-proxy, nobody says that it has arrived.
-  process.kill(proxy.pid, 'SIGSTOP');
+  process.kill(scene.proxy.pid, 'SIGSTOP');
   let changes: Promise<unknown> | undefined;
   try {
     await ask('restless', other(from));
     await until(former, 'it moves');
     changes = Promise.all(Array.from({ length: 8 }, change));
-    process.kill(proxy.pid, 'SIGCONT');
+    process.kill(scene.proxy.pid, 'SIGCONT');
     await until(async () => (await former()) === undefined, 'it has arrived');
   } finally {
-    process.kill(proxy.pid, 'SIGCONT');
+    process.kill(scene.proxy.pid, 'SIGCONT');
     isSettled = true;
     await changes;
   }
