@@ -63,12 +63,17 @@ std::unordered_set<const GraphNode*> reachable(const std::vector<Edge>& from) {
 /// Whether the origin waits for the last work of all streams that have joined.
 bool joined(const Capture& capture, const StreamCapture& origin) {
   const auto found = reachable(origin.dependencies);
-  return std::all_of(capture.streams.begin(), capture.streams.end(), [&](const auto& weak) {
-    const auto stream = weak.lock();
-    if (stream == nullptr || stream->capture == nullptr) return true;
-    return std::all_of(stream->capture->dependencies.begin(), stream->capture->dependencies.end(),
+  const auto isJoined = [&](const std::shared_ptr<StreamCapture>& position) {
+    return position == nullptr ||
+           std::all_of(position->dependencies.begin(), position->dependencies.end(),
                        [&](const Edge& edge) { return found.contains(edge.node); });
-  });
+  };
+  const auto streamIsJoined = [&](const std::weak_ptr<Stream>& weak) {
+    const auto stream = weak.lock();
+    return stream == nullptr || isJoined(stream->capture);
+  };
+  return std::all_of(capture.left.begin(), capture.left.end(), isJoined) &&
+         std::all_of(capture.streams.begin(), capture.streams.end(), streamIsJoined);
 }
 
 CUresult end(Stream& stream, CUgraph* phGraph) {

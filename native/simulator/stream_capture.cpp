@@ -193,6 +193,7 @@ void finish(Capture& capture) {
   for (const auto& weak : capture.streams) {
     if (const auto stream = weak.lock()) stream->capture = nullptr;
   }
+  capture.left.clear();
   capture.graph->capturing = false;
   capture.graph = nullptr;
   endCapture(capture);
@@ -208,8 +209,8 @@ void leaveCapture(Stream& stream) {
   const std::lock_guard lock(graphMutex());
   if (stream.capture == nullptr) return;
   const auto capture = stream.capture->capture;
-  capture->valid = false;
-  if (capture->origin.lock().get() == &stream) discard(*capture);
+  if (capture->origin.lock().get() == &stream) return discard(*capture);
+  capture->left.push_back(std::move(stream.capture));
 }
 
 void leaveCaptures(Context& context) {

@@ -40,6 +40,40 @@ TEST_CASE("streams fork and join through events") {
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
+TEST_CASE("a stream that has joined a capture can be destroyed before its end") {
+  usePrimaryContext();
+  const CUdeviceptr p = allocate();
+  const CUstream origin = createStream();
+  const CUevent fork = createEvent(), join = createEvent();
+  const auto forkAndDestroy = [&] {
+    const CUstream other = createStream();
+    begin(origin);
+    launchStore(origin, p, 1);
+    OK(DRIVER(cuEventRecord)(fork, origin));
+    OK(DRIVER(cuStreamWaitEvent)(other, fork, 0));
+    launchStore(other, p + 4, 2);
+    OK(DRIVER(cuEventRecord)(join, other));
+    OK(DRIVER(cuStreamDestroy_v2)(other));
+    CHECK(statusOf(origin) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  };
+  forkAndDestroy();
+  CUgraph graph = nullptr;
+  EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, DRIVER(cuStreamEndCapture)(origin, &graph));
+  CHECK(graph == nullptr);
+  forkAndDestroy();
+  OK(DRIVER(cuStreamWaitEvent)(origin, join, 0));
+  graph = end(origin);
+  CHECK(nodesOf(graph).size() == 2);
+  const CUgraphExec exec = instantiate(graph);
+  launch(exec, origin);
+  for (unsigned i = 0; i < 2; ++i) CHECK(valueAt(p + 4 * i) == i + 1);
+  destroy(graph, exec);
+  OK(DRIVER(cuEventDestroy_v2)(fork));
+  OK(DRIVER(cuEventDestroy_v2)(join));
+  OK(DRIVER(cuStreamDestroy_v2)(origin));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
 TEST_CASE("a capture tells its graph and dependencies, which a program may change") {
   usePrimaryContext();
   const CUdeviceptr p = allocate();
