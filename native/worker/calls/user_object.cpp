@@ -13,13 +13,17 @@ struct Destructor {
   std::uint64_t handle = 0;
 };
 
+void forget(Session& session, std::uint64_t handle) {
+  session.userObjects.remove(handle);
+  session.handles.remove(handle);
+}
+
 /// Called on any thread of the driver, also inside a call of the client. So it does not wait for
 /// the destructor.
 void destroyInClient(void* argument) {
   auto* destructor = static_cast<Destructor*>(argument);
   Session& session = destructor->session;
-  session.userObjects.remove(destructor->handle);
-  session.handles.remove(destructor->handle);
+  forget(session, destructor->handle);
   session.callbacks.post(session.connection, destructor->callback);
   delete destructor;
 }
@@ -43,6 +47,8 @@ CUresult cuUserObjectCreate(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   const CUresult status =
       thread.driver.cuUserObjectCreate(&object, destructor, destroyInClient, references, flags);
   if (status != CUDA_SUCCESS) return delete destructor, status;
+  // A former object may have had this address, whose destructor the driver has yet to call.
+  forget(thread.session, handleOf(thread, object));
   destructor->handle = thread.add(wire::HandleKind::userObject, object);
   thread.session.userObjects.add(destructor->handle, references);
   out.put(destructor->handle);
