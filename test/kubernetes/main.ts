@@ -31,6 +31,7 @@ import { change } from './scenarios/product.js';
 import { quickStart } from './scenarios/quick-start.js';
 import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
+import { restricted } from './scenarios/restricted.js';
 import type { NodeScenario, Scenario } from './scenarios/scene.js';
 import { sharing } from './scenarios/sharing.js';
 import { stolenSocket } from './scenarios/stolen-socket.js';
@@ -50,7 +51,7 @@ import { webhook } from './scenarios/webhook.js';
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, artifacts],
-  ...[sharing, suspension, support, foreignLibrary, usage, containers],
+  ...[sharing, suspension, support, foreignLibrary, usage, containers, restricted],
   ...[stolenSocket, userNamespaces, full, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, checkpoint],
   ...[memoryFirst, oversubscription, moving, driverUpgrade],

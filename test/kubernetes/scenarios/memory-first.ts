@@ -1,7 +1,7 @@
 import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
 import { podProblems } from './gpu-usage.js';
 import { nodeGpus } from './node-inventory.js';
-import { tenantPod } from './pods.js';
+import { restrictedPod, tenantPod } from './pods.js';
 import { change } from './product.js';
 import type { NodeScenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
@@ -51,9 +51,12 @@ export const memoryFirst: NodeScenario = {
     tally.judge('explicit slots that hold less are refused with the number needed', []);
     await tenants.delete('pod/beyond');
 
-    await tenants.apply(tenantPod('managed', { does: 'managed 16' }));
+    await tenants.apply(restrictedPod('managed', 'managed 16'));
     const place = await tenants.result('managed');
-    tally.judge('managed memory is on the GPU', place === 'on the GPU\n' ? [] : [place]);
+    tally.judge(
+      'managed memory of a pod without any right is on the GPU',
+      place === 'on the GPU\n' ? [] : [place],
+    );
     await tenants.delete('pod/managed');
   },
 };

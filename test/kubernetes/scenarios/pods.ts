@@ -25,6 +25,26 @@ export function tenantPod(name: string, options: TenantOptions = {}): TenantObje
   };
 }
 
+/** User of a pod without any right. */
+export const UNPRIVILEGED = 65_532;
+
+/** As the Pod Security Standard "restricted" wants it, and with a root file system to read only. */
+export function restrictedPod(name: string, does: string): TenantObject {
+  const container = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    readOnlyRootFilesystem: true,
+  };
+  const pod = {
+    runAsNonRoot: true,
+    runAsUser: UNPRIVILEGED,
+    runAsGroup: UNPRIVILEGED,
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  const containers = [{ ...tenantContainer('main', 1, does), securityContext: container }];
+  return tenantPod(name, { spec: { securityContext: pod, containers } });
+}
+
 export function tenantDeployment(
   name: string,
   replicas: number,
