@@ -54,9 +54,9 @@ class JitOptions {
  private:
   std::uint64_t numberOf(CUjit_option option) const;
   void add(CUjit_option option, std::uint64_t value);
-  /// Only its first byte is cleared: two of them take 1 us to clear, 2 % of a small image.
   static constexpr std::size_t kLogBytes = 16384;
   using Log = std::unique_ptr<char[]>;
+  /// Only the first byte is cleared: two of them take 1 us to clear, 2 % of a small image.
   static Log emptyLog() {
     Log log = std::make_unique_for_overwrite<char[]>(kLogBytes);
     return log[0] = '\0', std::move(log);
