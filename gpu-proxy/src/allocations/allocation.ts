@@ -245,9 +245,9 @@ export class Allocation {
 
   /** The latest event of its pod says whether it is suspended. */
   noteTold(suspended: boolean): void {
-    const { toldSuspended = false } = this.specification;
-    const told = suspended ? { toldSuspended: true } : { toldSuspended: undefined };
-    if (suspended !== toldSuspended) this.#directory.save({ ...this.specification, ...told });
+    const toldSuspended = suspended || undefined;
+    if (toldSuspended !== this.specification.toldSuspended)
+      this.#directory.save({ ...this.specification, toldSuspended });
   }
 
   /** Moves its sessions to another GPU; see Relocation. @throws ProxyError */

@@ -112,9 +112,9 @@ export class PodEvents {
   }
 
   #tell(pod: EventTarget, content: Content, key: string, at: number): void {
-    const digest = content.type === 'Normal' ? createHash('sha256').update(key).digest('hex') : '';
-    const suffix = digest.slice(0, 16) || randomBytes(8).toString('hex');
-    const name = `${pod.name.slice(0, 200)}.gpu-${suffix}`;
+    const isRepeatable = content.type === 'Normal';
+    const bytes = isRepeatable ? createHash('sha256').update(key).digest() : randomBytes(8);
+    const name = `${pod.name.slice(0, 200)}.gpu-${bytes.toString('hex', 0, 8)}`;
     const time = new Date(at);
     const told: Told = {
       ...content,
