@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 
 /**
@@ -10,6 +11,10 @@ export const DEFAULT_STATE = path.join(NODE_DIRECTORY, 'state');
 export const DEFAULT_VERSIONS = path.join(NODE_DIRECTORY, 'versions');
 /** File in the directory of an allocation. Without it, the directory is no allocation. */
 export const SPECIFICATION = 'allocation.json';
+/** Subdirectory of an allocation, with one directory per session. */
+export const SESSIONS = 'sessions';
+/** File in the directory of a session: its record. */
+export const SESSION_RECORD = 'session.json';
 
 export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
@@ -25,4 +30,10 @@ export function nvidiaSmiIn(state: string): string {
  */
 export function arbiterSocketIn(state: string): string {
   return path.join(path.resolve(state), 'arbiter', 'arbiter.sock');
+}
+
+/** The directories of the sessions of an allocation. None in a grant. */
+export function sessionDirectories(allocation: string): string[] {
+  const sessions = path.join(allocation, SESSIONS);
+  return existsSync(sessions) ? readdirSync(sessions).map((name) => path.join(sessions, name)) : [];
 }

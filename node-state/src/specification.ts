@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import type {
   AllocationSpecification,
   Latency,
@@ -17,6 +18,7 @@ import {
   POLICIES,
   SHARING_MODES,
 } from './allocation-options.js';
+import { SESSION_RECORD } from './paths.js';
 
 const VERSION = 1;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/;
@@ -140,10 +142,10 @@ export function readReserved(file: string): AllocationSpecification | undefined 
   }
 }
 
-/** Reads the record of a session. Undefined if the file is missing or invalid. */
-export function readSession(file: string): SessionRecord | undefined {
+/** Reads the record in a session's directory. Undefined if it is missing or invalid. */
+export function readSession(directory: string): SessionRecord | undefined {
   try {
-    const record = readJson(file) as unknown as SessionRecord;
+    const record = readJson(path.join(directory, SESSION_RECORD)) as unknown as SessionRecord;
     const whole = [
       record.version,
       record.number,

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync, readdirSync, statSync } from 'node:fs';
+import { openSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { sessionDirectories } from '@nvidia-virtual/node-state/paths';
 import { environmentFor } from '../cuda-program.js';
 import { childrenOf, lookUntil, nvmlReaders, pause, residentMemory, until } from '../processes.js';
 import type { TestNode } from './node.js';
@@ -144,10 +145,9 @@ async function takings({ node }: Scene, allocation: AllocationMessage): Promise<
 }
 
 function reportSizes(node: TestNode, allocation: AllocationMessage): number[] {
-  const sessions = path.join(node.directoryOf(allocation), 'sessions');
-  const sizeOf = (name: string) =>
-    statSync(path.join(sessions, name, 'report'), { throwIfNoEntry: false })?.size ?? 0;
-  return readdirSync(sessions).map(sizeOf);
+  const sizeOf = (session: string) =>
+    statSync(path.join(session, 'report'), { throwIfNoEntry: false })?.size ?? 0;
+  return sessionDirectories(node.directoryOf(allocation)).map(sizeOf);
 }
 
 /**

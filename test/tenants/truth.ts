@@ -1,9 +1,9 @@
-import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { QuotaFile } from '@nvidia-virtual/gpu-proxy/allocations/quota';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { sessionDirectories } from '@nvidia-virtual/node-state/paths';
 import { readSession } from '@nvidia-virtual/node-state/specification';
 import { isAlive } from '@nvidia-virtual/service/process-table';
 import { lookUntil } from '../processes.js';
@@ -35,15 +35,14 @@ function compare(
   clients: readonly number[],
   written: readonly SessionRecord[],
 ): string[] {
-  const names = readdirSync(path.join(directory, 'sessions'));
-  const records = names
-    .filter((name) => !PASSING.test(name))
-    .map((name) => readSession(path.join(directory, 'sessions', name, 'session.json')));
+  const directories = sessionDirectories(directory);
+  const isPassing = (session: string) => PASSING.test(path.basename(session));
+  const records = directories.filter((session) => !isPassing(session)).map(readSession);
   const known = records.filter((record) => record !== undefined);
   return [
-    ...names
-      .filter((name) => PASSING.test(name))
-      .map((name) => `sessions/${name} is left half made or half removed`),
+    ...directories
+      .filter(isPassing)
+      .map((session) => `${session} is left half made or half removed`),
     ...(known.length < records.length ? ['a session has no record'] : []),
     ...known
       .filter(({ worker }) => !isAlive({ ...worker, program: '' }))

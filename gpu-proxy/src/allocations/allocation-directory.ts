@@ -2,7 +2,7 @@ import { chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
-import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import { SESSIONS, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import {
   makeDirectoryAtomically,
@@ -18,7 +18,7 @@ const HOLDER = 'holder.json';
 /** Holds the number of the latest session. */
 const LAST_NUMBER = 'last-session';
 /** The files of an allocation except its specification and its socket. */
-const PARTS = ['cache', 'sessions', 'quota', SHARING] as const;
+const PARTS = ['cache', SESSIONS, 'quota', SHARING] as const;
 
 /**
  * The files of an allocation: its specification (the source of truth), the memory account, the
@@ -113,7 +113,7 @@ export class AllocationDirectory {
   }
 
   get sessions(): string {
-    return this.#file('sessions');
+    return this.#file(SESSIONS);
   }
 
   get socket(): string {
@@ -160,7 +160,7 @@ export class AllocationDirectory {
 
 function makeParts(directory: string, specification: AllocationSpecification): void {
   mkdirSync(path.join(directory, 'cache'), { mode: 0o700 });
-  mkdirSync(path.join(directory, 'sessions'), { mode: 0o700 });
+  mkdirSync(path.join(directory, SESSIONS), { mode: 0o700 });
   ExportTable.make(directory);
   QuotaFile.create(path.join(directory, 'quota'), specification.memory).close();
   writeSpecification(directory, specification);

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { sessionDirectories } from '@nvidia-virtual/node-state/paths';
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 
 /**
@@ -24,7 +25,6 @@ function forgetProcesses(allocation: string): void {
     rmSync(allocation, { recursive: true, force: true });
     return;
   }
-  const sessions = path.join(allocation, 'sessions');
-  for (const name of existsSync(sessions) ? readdirSync(sessions) : [])
-    rmSync(path.join(sessions, name), { recursive: true, force: true });
+  for (const session of sessionDirectories(allocation))
+    rmSync(session, { recursive: true, force: true });
 }

@@ -12,7 +12,12 @@ import {
 import path from 'node:path';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
-import { adminSocketIn, arbiterSocketIn, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import {
+  adminSocketIn,
+  arbiterSocketIn,
+  SPECIFICATION,
+  sessionDirectories,
+} from '@nvidia-virtual/node-state/paths';
 import { readSession } from '@nvidia-virtual/node-state/specification';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { readIfThere, removeUnfinished } from '@nvidia-virtual/service/files';
@@ -112,10 +117,8 @@ export class StateDirectory {
   /** The records of all sessions. */
   sessionRecords(): SessionRecord[] {
     return this.allocationIds()
-      .map((id) => path.join(this.allocations, id, 'sessions'))
-      .filter((sessions) => existsSync(sessions))
-      .flatMap((sessions) => readdirSync(sessions).map((name) => path.join(sessions, name)))
-      .flatMap((session) => readSession(path.join(session, 'session.json')) ?? []);
+      .flatMap((id) => sessionDirectories(path.join(this.allocations, id)))
+      .flatMap((session) => readSession(session) ?? []);
   }
 
   /** Releases the lock, and removes a temporary directory. */

@@ -1,6 +1,7 @@
 import { closeSync, type FSWatcher, openSync, rmSync, watch } from 'node:fs';
 import path from 'node:path';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
+import { SESSION_RECORD } from '@nvidia-virtual/node-state/paths';
 import { readSession } from '@nvidia-virtual/node-state/specification';
 import {
   makeDirectoryAtomically,
@@ -67,7 +68,7 @@ export class SessionFiles {
 
   static make(directory: string, record: SessionRecord): SessionFiles {
     makeDirectoryAtomically(directory, 0o700, (unfinished) => {
-      writeFileAtomically(path.join(unfinished, 'session.json'), JSON.stringify(record));
+      writeFileAtomically(path.join(unfinished, SESSION_RECORD), JSON.stringify(record));
       for (const name of ['report', 'log'])
         closeSync(openSync(path.join(unfinished, name), 'wx', 0o600));
       createFigures(path.join(unfinished, 'figures'));
@@ -76,11 +77,11 @@ export class SessionFiles {
   }
 
   readRecord(): SessionRecord | undefined {
-    return readSession(path.join(this.#directory, 'session.json'));
+    return readSession(this.#directory);
   }
 
   writeRecord(record: SessionRecord): void {
-    writeFileAtomically(path.join(this.#directory, 'session.json'), JSON.stringify(record));
+    writeFileAtomically(path.join(this.#directory, SESSION_RECORD), JSON.stringify(record));
   }
 
   /** Descriptors for the worker, to be closed by the caller. */
