@@ -96,7 +96,7 @@ export class KubernetesNode {
     this.#suspensions = followSuspensions({ node, pods, events, logger });
     this.#moves = new PodMoves({ node, pods, events, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
-    this.#noteResumed(node);
+    this.#noteUntold(node);
     pods.start();
   }
 
@@ -155,10 +155,14 @@ export class KubernetesNode {
     this.events.note(targetOfOwner(owner), reason, sentence, told);
   }
 
-  /** An earlier gpu-proxy may have been killed after it resumed them. */
-  #noteResumed(node: GpuNode): void {
-    for (const { specification, suspended } of node.allocations)
-      if (specification.toldSuspended && !suspended) this.#noteSuspension(specification);
+  /** An earlier gpu-proxy may have been killed after it suspended or resumed them. */
+  #noteUntold(node: GpuNode): void {
+    for (const { specification, suspended } of node.allocations) {
+      const { toldSuspended, suspendedBy, checkpoint } = specification;
+      // A checkpoint suspends without an event.
+      const untold = toldSuspended ? !suspended : suspended && suspendedBy && !checkpoint;
+      if (untold) this.#noteSuspension(specification);
+    }
   }
 
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {

@@ -266,6 +266,22 @@ test('the next gpu-proxy says that a pod on an oversubscribed GPU has it again',
   expect(await program.finish()).toContain('then 0\n');
 });
 
+test('a suspension that a killed gpu-proxy did not report is reported', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await scene.started('untold', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await scene.kill();
+  await annotate(pod, 'true');
+  // As it is before the event is written.
+  scene.rewrite(id, (one) => ({ ...one, suspended: true, suspendedBy: ['pod'] }));
+  await scene.serve();
+  await eventually(async () => expect(await reasons('untold')).toEqual(['GpuSuspended']));
+  expect(scene.specification(id)).toMatchObject({ suspended: true });
+  await annotate(pod, undefined);
+  expect(await program.finish()).toContain('then 0\n');
+});
+
 test('a resumption that a killed gpu-proxy did not report is reported once', async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('silent', ['a']);
