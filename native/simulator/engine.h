@@ -129,6 +129,8 @@ class DeviceRuntime {
   virtual void release(std::uint64_t address) = 0;
   /// The error of a launch that the driver refuses, or CUDA_SUCCESS.
   virtual CUresult checkLaunch(const Launch& launch) = 0;
+  /// cudaGraphSetConditional. False if the context has no such condition.
+  virtual bool setCondition(std::uint64_t handle, std::uint32_t value) = 0;
   virtual std::optional<std::size_t> limit(int limit) = 0;
   virtual std::optional<int> deviceAttribute(int attribute) = 0;
   virtual int functionAttribute(const Program& program, std::size_t kernel, int attribute) = 0;

@@ -12,19 +12,40 @@ namespace {
 
 std::atomic<std::uint64_t> nextGraphId{1}, nextNodeId{1};
 
-/// The child graph that a node owns; null for other types.
-std::shared_ptr<Graph> childOf(const GraphNode& node) {
-  const auto* child = std::get_if<ChildWork>(&node.work);
-  return child == nullptr ? nullptr : child->graph;
+std::shared_ptr<Graph> embeddedCopyOf(const Graph& graph) {
+  auto copied = copyOf(graph);
+  copied->embedded = true;
+  return copied;
 }
 
-/// The work of a copied node: a child graph is copied, too.
+/// The work of a copied node: the graphs that it owns are copied, too.
 Work copyOf(const Work& work) {
-  const auto* child = std::get_if<ChildWork>(&work);
-  if (child == nullptr) return work;
-  ChildWork copied{copyOf(*child->graph)};
-  copied.graph->embedded = true;
+  if (const auto* child = std::get_if<ChildWork>(&work))
+    return ChildWork{embeddedCopyOf(*child->graph)};
+  const auto* conditional = std::get_if<ConditionalWork>(&work);
+  if (conditional == nullptr) return work;
+  ConditionalWork copied{conditional->condition, conditional->type, {}, {}};
+  for (const auto& body : conditional->bodies) copied.bodies.push_back(embeddedCopyOf(*body));
   return copied;
+}
+
+/// The conditions of work that ends may get other nodes.
+void releaseConditions(const Work& work) {
+  if (const auto* conditional = std::get_if<ConditionalWork>(&work))
+    conditional->condition->used = false;
+  for (const auto& inner : graphsIn(work)) {
+    for (const auto& node : inner->nodes) releaseConditions(node->work);
+  }
+}
+
+/// Whether a node of the graph, or of a graph in it, does work for which is(work) is true.
+template <class Is>
+bool anyWork(const Graph& graph, Is&& is) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    const auto inside = graphsIn(node->work);
+    return is(node->work) || std::any_of(inside.begin(), inside.end(),
+                                         [&](const auto& inner) { return anyWork(*inner, is); });
+  });
 }
 
 }  // namespace
@@ -44,7 +65,8 @@ void Graph::remove(GraphNode& node) {
   for (GraphNode* dependent : node.dependents) {
     std::erase_if(dependent->dependencies, [&](const Edge& edge) { return edge.node == &node; });
   }
-  if (const auto child = childOf(node)) unlist(*child);
+  for (const auto& inner : graphsIn(node.work)) unlist(*inner);
+  releaseConditions(node.work);
   Handles<GraphNode>::all().remove(&node);
   std::erase_if(nodes, [&](const auto& candidate) { return candidate.get() == &node; });
 }
@@ -66,12 +88,14 @@ std::vector<GraphNode*> Graph::ordered() const {
 }
 
 bool Graph::hasMemoryNodes() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    const auto child = childOf(*node);
-    return std::holds_alternative<AllocateWork>(node->work) ||
-           std::holds_alternative<FreeWork>(node->work) ||
-           (child != nullptr && child->hasMemoryNodes());
+  return anyWork(*this, [](const Work& work) {
+    return std::holds_alternative<AllocateWork>(work) || std::holds_alternative<FreeWork>(work);
   });
+}
+
+bool Graph::hasConditionalNodes() const {
+  return anyWork(*this,
+                 [](const Work& work) { return std::holds_alternative<ConditionalWork>(work); });
 }
 
 std::shared_ptr<Graph> copyOf(const Graph& graph) {
@@ -96,16 +120,16 @@ std::shared_ptr<Graph> copyOf(const Graph& graph) {
 GraphNode* findCopy(Graph& copy, std::uint64_t id) {
   for (const auto& node : copy.nodes) {
     if (node->origin == id) return node.get();
-    const auto child = childOf(*node);
-    if (child == nullptr) continue;
-    if (GraphNode* found = findCopy(*child, id)) return found;
+    for (const auto& inner : graphsIn(node->work)) {
+      if (GraphNode* found = findCopy(*inner, id)) return found;
+    }
   }
   return nullptr;
 }
 
 void list(const std::shared_ptr<GraphNode>& node) {
   Handles<GraphNode>::all().add(node);
-  if (const auto child = childOf(*node)) list(child);
+  for (const auto& inner : graphsIn(node->work)) list(inner);
 }
 
 void list(const std::shared_ptr<Graph>& graph) {
@@ -117,7 +141,7 @@ void list(const std::shared_ptr<Graph>& graph) {
 void unlist(Graph& graph) {
   for (const auto& node : graph.nodes) {
     Handles<GraphNode>::all().remove(node.get());
-    if (const auto child = childOf(*node)) unlist(*child);
+    for (const auto& inner : graphsIn(node->work)) unlist(*inner);
   }
   graph.listed = false;
   Handles<Graph>::all().remove(&graph);
@@ -151,7 +175,8 @@ DRIVER_CALL cuGraphDestroy(CUgraph hGraph) {
 DRIVER_CALL cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   return onGraph(originalGraph, [&](Graph& original) -> CUresult {
     if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (original.hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (original.hasMemoryNodes() || original.hasConditionalNodes())
+      return CUDA_ERROR_NOT_SUPPORTED;
     const auto copy = copyOf(original);
     list(copy);
     *phGraphClone = handleOf<CUgraph>(copy.get());

@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "native/simulator/driver_call.h"
+#include "native/simulator/graph_condition.h"
 #include "native/simulator/graph_mutex.h"
 #include "native/simulator/graph_work.h"
 #include "native/simulator/handles.h"
@@ -43,9 +44,12 @@ struct Graph {
   const std::uint64_t id;      ///< unique in the process
   const std::uint64_t origin;  ///< the id of the graph that this one is a copy of; 0: of none
   std::vector<std::shared_ptr<GraphNode>> nodes;  ///< in the order in which they were added
-  bool embedded = false;                          ///< a child graph node owns it
+  bool embedded = false;                          ///< a node owns it
   bool capturing = false;                         ///< a stream captures into it
   bool listed = false;                            ///< it and its nodes have handles
+  /// For a body of a conditional node: the ids of the graphs that it is in, the outermost first.
+  std::vector<std::uint64_t> within;
+  std::vector<std::shared_ptr<Condition>> conditions;  ///< made for it; copies have none
   UserReferences userObjects;
   std::weak_ptr<GraphExec> executable;  ///< the last one that was made of it
 
@@ -54,18 +58,19 @@ struct Graph {
   void remove(GraphNode& node);
   /// The nodes, each after its dependencies; empty if there is a cycle (or no node).
   std::vector<GraphNode*> ordered() const;
-  /// Whether it or a child graph allocates or frees memory.
+  /// Whether it or a graph in it allocates or frees memory.
   bool hasMemoryNodes() const;
+  bool hasConditionalNodes() const;
 };
 
-/// A copy of a graph and its child graphs, whose nodes name the original ones as their origin.
+/// A copy of a graph and the graphs in it, whose nodes name the original ones as their origin.
 std::shared_ptr<Graph> copyOf(const Graph& graph);
-/// The node of a copy, or of its child graphs, whose origin is `id`; null if there is none.
+/// The node of a copy, or of a graph in it, whose origin is `id`; null if there is none.
 GraphNode* findCopy(Graph& copy, std::uint64_t id);
-/// Gives handles to a graph, its nodes and child graphs.
+/// Gives handles to a graph, its nodes and the graphs in it.
 void list(const std::shared_ptr<Graph>& graph);
 void list(const std::shared_ptr<GraphNode>& node);
-/// Invalidates the handles of a graph, its nodes and child graphs.
+/// Invalidates the handles of a graph, its nodes and the graphs in it.
 void unlist(Graph& graph);
 
 /// Adds an edge. CUDA_ERROR_INVALID_VALUE if it exists or its data do not fit the nodes.

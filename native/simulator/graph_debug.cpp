@@ -89,6 +89,13 @@ struct Label {
   std::string operator()(const OperationsWork& batch) const {
     return "BATCH_MEM_OP\\ncount " + std::to_string(batch.operations.size());
   }
+  std::string operator()(const ConditionalWork& conditional) const {
+    constexpr const char* kTypes[] = {"IF", "WHILE", "SWITCH"};
+    if (!shows(CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS)) return "CONDITIONAL";
+    return std::string("CONDITIONAL\\ntype ") + kTypes[conditional.type] + "\\nhandle " +
+           hex(conditional.condition->handle) + "\\nbodies " +
+           std::to_string(conditional.bodies.size());
+  }
 
  private:
   std::string event(const Event* event) const {
@@ -113,7 +120,7 @@ void print(std::ostream& out, const Graph& graph, unsigned flags) {
     if ((flags & (CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE)) != 0)
       out << "\\nhandle " << hex(node.get());
     out << "\"];\n";
-    if (const auto* child = std::get_if<ChildWork>(&node->work)) print(out, *child->graph, flags);
+    for (const auto& inner : graphsIn(node->work)) print(out, *inner, flags);
   }
   for (const auto& node : graph.nodes) {
     for (const Edge& edge : node->dependencies)

@@ -20,18 +20,33 @@ struct Failure {
   const GraphNode* node = nullptr;
 };
 
-/// Checks a graph and its child graphs before they become executable.
-CUresult validate(const Graph& graph, Failure& failure) {
+/// Bodies of conditional nodes take neither host functions, nor events, nor memory operations.
+bool fitsBody(const Work& work) {
+  return std::holds_alternative<KernelWork>(work) || std::holds_alternative<CopyWork>(work) ||
+         std::holds_alternative<MemsetWork>(work) || std::holds_alternative<ChildWork>(work) ||
+         std::holds_alternative<EmptyWork>(work) || std::holds_alternative<ConditionalWork>(work);
+}
+
+/// Checks a graph and the graphs in it before they become executable.
+CUresult validate(const Graph& graph, bool inBody, Failure& failure) {
+  for (const auto& condition : graph.conditions) {
+    if (condition->used) continue;
+    failure.result = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (!graph.nodes.empty() && graph.ordered().empty()) {
     failure = {CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, graph.nodes.front().get()};
     return CUDA_ERROR_INVALID_VALUE;
   }
   for (const auto& node : graph.nodes) {
-    const auto* child = std::get_if<ChildWork>(&node->work);
-    CUresult status = checkWork(node->work);
-    if (status == CUDA_SUCCESS && child != nullptr) status = validate(*child->graph, failure);
+    const bool conditional = std::holds_alternative<ConditionalWork>(node->work);
+    CUresult status =
+        inBody && !fitsBody(node->work) ? CUDA_ERROR_NOT_SUPPORTED : checkWork(node->work);
+    for (const auto& inner : graphsIn(node->work)) {
+      if (status == CUDA_SUCCESS) status = validate(*inner, inBody || conditional, failure);
+    }
     if (status == CUDA_SUCCESS) continue;
-    if (failure.node == nullptr) failure = {CUDA_GRAPH_INSTANTIATE_ERROR, node.get()};
+    if (failure.node == nullptr) failure.node = node.get();
     return status;
   }
   return CUDA_SUCCESS;
@@ -46,8 +61,9 @@ CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long 
     return freesFirst ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
   }
   if (graph.embedded || graph.capturing) return CUDA_ERROR_INVALID_VALUE;
-  if (graph.hasMemoryNodes() && !graph.executable.expired()) return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult status = validate(graph, failure);
+  const bool single = graph.hasMemoryNodes() || graph.hasConditionalNodes();
+  if (single && !graph.executable.expired()) return CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult status = validate(graph, false, failure);
   if (status != CUDA_SUCCESS) return status;
   auto exec = std::make_shared<GraphExec>(
       copyOf(graph), flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));

@@ -8,7 +8,7 @@
 namespace simulator {
 namespace {
 
-/// Runs visit(memory, allocates) for the memory nodes of a graph and its child graphs, in order.
+/// Runs visit(memory, allocates) for the memory nodes of a graph and the graphs in it, in order.
 void eachMemoryNode(
     const Graph& graph,
     const std::function<void(const std::shared_ptr<GraphMemory>&, bool allocates)>& visit) {
@@ -16,8 +16,7 @@ void eachMemoryNode(
     if (const auto* allocating = std::get_if<AllocateWork>(&node->work))
       visit(allocating->memory, true);
     if (const auto* freeing = std::get_if<FreeWork>(&node->work)) visit(freeing->memory, false);
-    if (const auto* child = std::get_if<ChildWork>(&node->work))
-      eachMemoryNode(*child->graph, visit);
+    for (const auto& inner : graphsIn(node->work)) eachMemoryNode(*inner, visit);
   }
 }
 

@@ -47,7 +47,8 @@ CUresult set(CUgraphExec hGraphExec, CUgraphNode hNode, const CUgraphNodeParams&
                       if (parameters.type == CU_GRAPH_NODE_TYPE_GRAPH)
                         return updateChild(exec, mine, parameters.graph.graph);
                       if (parameters.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-                          parameters.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+                          parameters.type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+                          parameters.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
                         return CUDA_ERROR_NOT_SUPPORTED;
                       Work made = EmptyWork{};
                       CUresult status = makeWork(parameters, made);

@@ -1,5 +1,6 @@
 // Calls that add nodes to graphs and remove them.
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include "native/simulator/graph.h"
@@ -8,11 +9,13 @@
 namespace simulator {
 namespace {
 
-/// Whether a node may be added: a child graph takes no memory nodes, and memory ends once.
+/// Whether a node may be added: a child graph takes neither memory nodes nor conditional ones, and
+/// memory ends once. What a body takes is checked when its graph becomes executable.
 CUresult allowed(const Graph& graph, const Work& work) {
   const auto* freeing = std::get_if<FreeWork>(&work);
-  if (freeing == nullptr && !std::holds_alternative<AllocateWork>(work)) return CUDA_SUCCESS;
-  if (graph.embedded) return CUDA_ERROR_NOT_SUPPORTED;
+  const bool memory = freeing != nullptr || std::holds_alternative<AllocateWork>(work);
+  if (!memory && !std::holds_alternative<ConditionalWork>(work)) return CUDA_SUCCESS;
+  if (graph.embedded && graph.within.empty()) return CUDA_ERROR_NOT_SUPPORTED;
   return freeing == nullptr || freeing->memory->mayBeFreedBy(graph.id) ? CUDA_SUCCESS
                                                                        : CUDA_ERROR_INVALID_VALUE;
 }
@@ -33,6 +36,8 @@ CUresult addNode(Graph& graph, const std::vector<Edge>& dependencies, Work work,
   if (auto* freeing = std::get_if<FreeWork>(&node.work)) freeing->memory->freedBy = graph.id;
   if (auto* allocating = std::get_if<AllocateWork>(&node.work))
     allocating->memory->allocatedBy = graph.id;
+  if (auto* conditional = std::get_if<ConditionalWork>(&node.work))
+    conditional->condition->used = true;
   if (graph.listed) list(graph.nodes.back());
   added = &node;
   return CUDA_SUCCESS;
@@ -47,8 +52,9 @@ namespace {
 bool contains(const Graph& graph, const Graph& inner) {
   if (&graph == &inner) return true;
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
-    const auto* child = std::get_if<ChildWork>(&node->work);
-    return child != nullptr && contains(*child->graph, inner);
+    const auto inside = graphsIn(node->work);
+    return std::any_of(inside.begin(), inside.end(),
+                       [&](const auto& child) { return contains(*child, inner); });
   });
 }
 
@@ -56,6 +62,7 @@ bool contains(const Graph& graph, const Graph& inner) {
 CUresult embed(const Graph& parent, const CUDA_CHILD_GRAPH_NODE_PARAMS& parameters, Work& work) {
   const auto child = Handles<Graph>::all().find(parameters.graph);
   if (child == nullptr || child->capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (child->hasConditionalNodes()) return CUDA_ERROR_NOT_SUPPORTED;
   if (parameters.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     if (child->embedded || contains(*child, parent)) return CUDA_ERROR_INVALID_VALUE;
     child->embedded = true;
@@ -70,6 +77,53 @@ CUresult embed(const Graph& parent, const CUDA_CHILD_GRAPH_NODE_PARAMS& paramete
   return CUDA_SUCCESS;
 }
 
+std::size_t mostBodies(CUgraphConditionalNodeType type) {
+  switch (type) {
+    case CU_GRAPH_COND_TYPE_IF: return 2;
+    case CU_GRAPH_COND_TYPE_WHILE: return 1;
+    case CU_GRAPH_COND_TYPE_SWITCH: return UINT_MAX;
+    default: return 0;
+  }
+}
+
+/// The work of a conditional node of `graph`, with empty bodies. The condition was made for the
+/// graph, or for one that it is in, and has no other node.
+CUresult makeConditional(const Graph& graph, const CUDA_CONDITIONAL_NODE_PARAMS& parameters,
+                         Work& work) {
+  constexpr std::size_t kMostLevels = 1024;  // bounds the stack of what visits graphs in graphs
+  Context* context = nullptr;
+  const CUresult status = contextOf(parameters.ctx, context);
+  if (status != CUDA_SUCCESS) return status;
+  const auto condition = findCondition(parameters.handle);
+  if (condition == nullptr || condition->used || &condition->context != context ||
+      parameters.size == 0 || parameters.size > mostBodies(parameters.type))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::vector<std::uint64_t> within = graph.within;
+  within.push_back(graph.id);
+  if (std::find(within.begin(), within.end(), condition->graph) == within.end())
+    return CUDA_ERROR_INVALID_VALUE;
+  if (within.size() > kMostLevels) return CUDA_ERROR_NOT_SUPPORTED;
+  ConditionalWork conditional{condition, parameters.type, {}, {}};
+  for (unsigned i = 0; i < parameters.size; ++i) {
+    auto body = std::make_shared<Graph>();
+    body->embedded = true;
+    body->within = within;
+    conditional.handles.push_back(handleOf<CUgraph>(body.get()));
+    conditional.bodies.push_back(std::move(body));
+  }
+  work = std::move(conditional);
+  return CUDA_SUCCESS;
+}
+
+CUresult makeNode(const Graph& graph, const CUgraphNodeParams& parameters, Work& work) {
+  switch (parameters.type) {
+    case CU_GRAPH_NODE_TYPE_GRAPH: return embed(graph, parameters.graph, work);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return makeConditional(graph, parameters.conditional, work);
+    default: return makeWork(parameters, work);
+  }
+}
+
 CUresult add(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
              const CUgraphEdgeData* data, size_t count, CUgraphNodeParams& parameters) {
   return onGraph(hGraph, [&](Graph& graph) -> CUresult {
@@ -78,15 +132,17 @@ CUresult add(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* depend
     CUresult status = readEdges(graph, dependencies, data, count, edges);
     if (status != CUDA_SUCCESS) return status;
     Work work = EmptyWork{};
-    status = parameters.type == CU_GRAPH_NODE_TYPE_GRAPH ? embed(graph, parameters.graph, work)
-                                                         : makeWork(parameters, work);
+    status = makeNode(graph, parameters, work);
     if (status != CUDA_SUCCESS) return status;
     if (const auto* allocating = std::get_if<AllocateWork>(&work))
       parameters.alloc.dptr = allocating->parameters.dptr;
     GraphNode* node = nullptr;
     status = addNode(graph, edges, std::move(work), node);
-    if (status == CUDA_SUCCESS) *phGraphNode = handleOf<CUgraphNode>(node);
-    return status;
+    if (status != CUDA_SUCCESS) return status;
+    *phGraphNode = handleOf<CUgraphNode>(node);
+    if (auto* conditional = std::get_if<ConditionalWork>(&node->work))
+      parameters.conditional.phGraph_out = conditional->handles.data();
+    return CUDA_SUCCESS;
   });
 }
 
@@ -97,6 +153,23 @@ CUgraphNodeParams parametersOf(CUgraphNodeType type) {
 }
 
 }  // namespace
+
+DRIVER_CALL cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph,
+                                           CUcontext ctx, unsigned int defaultLaunchValue,
+                                           unsigned int flags) {
+  return onGraph(hGraph, [&](Graph& graph) -> CUresult {
+    if (pHandle_out == nullptr || (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    const CUresult status = contextOf(ctx, context);
+    if (status != CUDA_SUCCESS) return status;
+    // Without the flag a launch begins with an undefined value; here it is 0.
+    const std::uint32_t initial = flags == CU_GRAPH_COND_ASSIGN_DEFAULT ? defaultLaunchValue : 0;
+    graph.conditions.push_back(makeCondition(*context, graph.id, initial));
+    *pHandle_out = graph.conditions.back()->handle;
+    return CUDA_SUCCESS;
+  });
+}
 
 DRIVER_CALL cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                            const CUgraphNode* dependencies, size_t numDependencies,

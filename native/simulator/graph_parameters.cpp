@@ -25,7 +25,8 @@ CUresult set(CUgraphNode hNode, const CUgraphNodeParams& parameters) {
     if (parameters.type != typeOf(node.work)) return CUDA_ERROR_INVALID_VALUE;
     if (parameters.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
         parameters.type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-        parameters.type == CU_GRAPH_NODE_TYPE_GRAPH)
+        parameters.type == CU_GRAPH_NODE_TYPE_GRAPH ||
+        parameters.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
       return CUDA_ERROR_NOT_SUPPORTED;
     Work made = EmptyWork{};
     const CUresult status = makeWork(parameters, made);

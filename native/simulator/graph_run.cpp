@@ -23,13 +23,41 @@ void follow(Plan& plan, std::size_t before, std::size_t after) {
 
 Span append(Plan& plan, const Graph& graph);
 
+/// Runs the body that the condition chooses.
+std::function<void()> choice(const ConditionalWork& conditional) {
+  std::vector<std::shared_ptr<const Plan>> bodies;
+  for (const auto& body : conditional.bodies) {
+    Plan plan;
+    append(plan, *body);
+    bodies.push_back(std::make_shared<const Plan>(std::move(plan)));
+  }
+  return [condition = conditional.condition, type = conditional.type, bodies = std::move(bodies)] {
+    do {
+      const std::uint32_t value = condition->value;
+      const std::size_t chosen = type == CU_GRAPH_COND_TYPE_SWITCH ? value : value == 0;
+      if (chosen >= bodies.size()) return;
+      std::make_shared<GraphRun>(bodies[chosen])->execute();
+    } while (type == CU_GRAPH_COND_TYPE_WHILE && fault() == CUDA_SUCCESS);
+  };
+}
+
+/// The conditions of a graph and of the graphs in it.
+void collect(const Graph& graph, std::vector<std::shared_ptr<Condition>>& conditions) {
+  for (const auto& node : graph.nodes) {
+    if (const auto* conditional = std::get_if<ConditionalWork>(&node->work))
+      conditions.push_back(conditional->condition);
+    for (const auto& inner : graphsIn(node->work)) collect(*inner, conditions);
+  }
+}
+
 Span append(Plan& plan, const GraphNode& node) {
   const auto* child = std::get_if<ChildWork>(&node.work);
   if (child != nullptr) return append(plan, *child->graph);
   const std::size_t at = plan.size();
   Step& step = plan.emplace_back();
   if (!node.enabled) return {at, at};
-  step.run = runnable(node.work);
+  const auto* conditional = std::get_if<ConditionalWork>(&node.work);
+  step.run = conditional == nullptr ? runnable(node.work) : choice(*conditional);
   if (const auto* record = std::get_if<RecordWork>(&node.work)) step.record = record->event;
   if (const auto* wait = std::get_if<WaitWork>(&node.work)) step.wait = wait->event;
   return {at, at};
@@ -60,6 +88,13 @@ Span append(Plan& plan, const Graph& graph) {
 Plan planOf(const Graph& graph) {
   Plan plan;
   append(plan, graph);
+  std::vector<std::shared_ptr<Condition>> conditions;
+  collect(graph, conditions);
+  if (!conditions.empty()) {
+    plan.front().run = [conditions] {
+      for (const auto& condition : conditions) condition->value = condition->initial;
+    };
+  }
   return plan;
 }
 

@@ -28,7 +28,8 @@ struct Step {
 /// The steps of a graph and its child graphs, each after its dependencies.
 using Plan = std::vector<Step>;
 
-/// Makes the plan of an executable graph. Disabled nodes do nothing.
+/// Makes the plan of an executable graph. Disabled nodes do nothing. It begins with the initial
+/// values of all conditions.
 Plan planOf(const Graph& graph);
 
 /// One launch of a plan. The thread of the stream calls execute(), unless a fault came before.

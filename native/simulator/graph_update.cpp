@@ -37,7 +37,10 @@ class Pairing {
   /// Gives each executable node the work of the node that it is paired with.
   void apply() {
     for (const auto& [before, after] : pairs_) {
-      if (!std::holds_alternative<ChildWork>(before->work)) before->work = after->work;
+      if (auto* conditional = std::get_if<ConditionalWork>(&before->work))
+        conditional->condition = std::get<ConditionalWork>(after->work).condition;
+      else if (!std::holds_alternative<ChildWork>(before->work))
+        before->work = after->work;
     }
   }
 
@@ -77,16 +80,20 @@ class Pairing {
       GraphNode* dependency = after.dependencies[i].node;
       if (!pair(*before.dependencies[i].node, *dependency)) return topology(&after, dependency);
     }
-    if (const auto* child = std::get_if<ChildWork>(&before.work)) {
+    const CUgraphExecUpdateResult refused = refuse(before.work, after.work);
+    if (refused != CU_GRAPH_EXEC_UPDATE_SUCCESS) {
+      mismatch = {refused, &after, nullptr};
+      return false;
+    }
+    const auto old = graphsIn(before.work), fresh = graphsIn(after.work);
+    for (std::size_t i = 0; i < old.size(); ++i) {
       Pairing inner;
-      const bool same = inner.pairGraphs(*child->graph, *std::get<ChildWork>(after.work).graph);
+      const bool same = inner.pairGraphs(*old[i], *fresh[i]);
       mismatch = inner.mismatch;
       pairs_.insert(inner.pairs_.begin(), inner.pairs_.end());
-      return same;
+      if (!same) return false;
     }
-    const CUgraphExecUpdateResult refused = refuse(before.work, after.work);
-    if (refused != CU_GRAPH_EXEC_UPDATE_SUCCESS) mismatch = {refused, &after, nullptr};
-    return refused == CU_GRAPH_EXEC_UPDATE_SUCCESS;
+    return true;
   }
 
   std::unordered_map<GraphNode*, GraphNode*> pairs_;     ///< executable node -> node
@@ -116,6 +123,12 @@ CUgraphExecUpdateResult refuse(const Work& was, const Work& is) {
     const auto& b = std::get<MemsetWork>(is).parameters;
     const bool sameShape = a.width == b.width && a.elementSize == b.elementSize;
     if (a.height != b.height || (a.height > 1 && (!sameShape || a.pitch != b.pitch)))
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+  }
+  if (const auto* before = std::get_if<ConditionalWork>(&was)) {
+    const auto& after = std::get<ConditionalWork>(is);
+    if (before->type != after.type || before->bodies.size() != after.bodies.size() ||
+        &before->condition->context != &after.condition->context)
       return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   }
   if (memoryOf(was) != memoryOf(is)) return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;

@@ -21,12 +21,8 @@ constexpr std::array kTypes{
     CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
     CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_GRAPH,        CU_GRAPH_NODE_TYPE_EMPTY,
     CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-    CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_CONDITIONAL};
 static_assert(kTypes.size() == std::variant_size_v<Work>);
-
-CUresult contextOf(CUcontext handle, Context*& context) {
-  return handle == nullptr ? currentContext(context) : findContext(handle, context);
-}
 
 CUresult makeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& given, Work& work) {
   Context* context = nullptr;
@@ -153,6 +149,17 @@ LaunchRequest KernelWork::effective() const {
 
 CUgraphNodeType typeOf(const Work& work) { return kTypes[work.index()]; }
 
+std::span<const std::shared_ptr<Graph>> graphsIn(const Work& work) {
+  if (const auto* child = std::get_if<ChildWork>(&work)) return {&child->graph, 1};
+  const auto* conditional = std::get_if<ConditionalWork>(&work);
+  if (conditional == nullptr) return {};
+  return conditional->bodies;
+}
+
+CUresult contextOf(CUcontext handle, Context*& context) {
+  return handle == nullptr ? currentContext(context) : findContext(handle, context);
+}
+
 CUresult makeWork(const CUgraphNodeParams& parameters, Work& work) {
   switch (parameters.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return makeKernel(parameters.kernel, work);
@@ -171,8 +178,7 @@ CUresult makeWork(const CUgraphNodeParams& parameters, Work& work) {
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return makeFree(parameters.free.dptr, work);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return makeOperations(parameters.memOp, work);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }

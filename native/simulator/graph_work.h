@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,7 @@
 
 namespace simulator {
 
+struct Condition;
 struct Context;
 struct Event;
 struct Graph;
@@ -80,12 +82,26 @@ struct OperationsWork {
   unsigned flags = 0;
 };
 
-using Work = std::variant<KernelWork, CopyWork, MemsetWork, HostWork, ChildWork, EmptyWork,
-                          WaitWork, RecordWork, AllocateWork, FreeWork, OperationsWork>;
+/// Chooses a body by a condition, or repeats it.
+struct ConditionalWork {
+  std::shared_ptr<Condition> condition;
+  CUgraphConditionalNodeType type{};
+  std::vector<std::shared_ptr<Graph>> bodies;
+  std::vector<CUgraph> handles;  ///< of the bodies: the array that the program reads
+};
+
+using Work =
+    std::variant<KernelWork, CopyWork, MemsetWork, HostWork, ChildWork, EmptyWork, WaitWork,
+                 RecordWork, AllocateWork, FreeWork, OperationsWork, ConditionalWork>;
 
 CUgraphNodeType typeOf(const Work& work);
 
-/// Checks the parameters of a node and makes its work.
+/// The graphs that a node owns: a child graph, or bodies.
+std::span<const std::shared_ptr<Graph>> graphsIn(const Work& work);
+
+/// The context that parameters name; the current one for null.
+CUresult contextOf(CUcontext handle, Context*& context);
+/// Checks the parameters of a node and makes its work, but for nodes that own graphs.
 CUresult makeWork(const CUgraphNodeParams& parameters, Work& work);
 /// Gives a node new parameters. It keeps its launch attributes and its context.
 /// CUDA_ERROR_INVALID_VALUE if the types differ.

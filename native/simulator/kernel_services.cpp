@@ -3,6 +3,7 @@
 #include "native/simulator/attributes.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
+#include "native/simulator/graph_condition.h"
 #include "native/simulator/launch_limits.h"
 #include "native/simulator/occupancy.h"
 
@@ -32,6 +33,13 @@ CUresult KernelServices::checkLaunch(const Launch& launch) {
   request.cluster = launch.cluster;
   request.dynamicShared = launch.dynamicSharedBytes;
   return check(*function, request);
+}
+
+bool KernelServices::setCondition(std::uint64_t handle, std::uint32_t value) {
+  const auto condition = findCondition(handle);
+  if (condition == nullptr || &condition->context != &context_) return false;
+  condition->value = value;
+  return true;
 }
 
 std::optional<std::size_t> KernelServices::limit(int limit) { return limitOf(context_, limit); }

@@ -17,6 +17,7 @@ class KernelServices final : public DeviceRuntime {
   std::uint64_t allocate(std::uint64_t bytes) override;
   void release(std::uint64_t address) override;
   CUresult checkLaunch(const Launch& launch) override;
+  bool setCondition(std::uint64_t handle, std::uint32_t value) override;
   std::optional<std::size_t> limit(int limit) override;
   std::optional<int> deviceAttribute(int attribute) override;
   int functionAttribute(const Program& program, std::size_t kernel, int attribute) override;

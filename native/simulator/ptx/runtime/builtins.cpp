@@ -67,6 +67,14 @@ CUresult fillBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments,
   return CUDA_SUCCESS;
 }
 
+/// arguments: handle, value. A handle that names no condition is treated as a wrong address.
+CUresult setConditional(const Environment& environment, const std::uint64_t* arguments) {
+  const bool set =
+      environment.runtime != nullptr &&
+      environment.runtime->setCondition(arguments[0], static_cast<std::uint32_t>(arguments[1]));
+  return set ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
 }  // namespace
 
 Builtin builtinNamed(std::string_view name) {
@@ -76,6 +84,7 @@ Builtin builtinNamed(std::string_view name) {
   if (name == "free") return Builtin::Free;
   if (name == "memcpy" || name == "memmove") return Builtin::Memcpy;
   if (name == "memset") return Builtin::Memset;
+  if (name == "cudaGraphSetConditional") return Builtin::SetConditional;
   const int function = runtimeFunction(name);
   return function < 0 ? Builtin::None
                       : static_cast<Builtin>(static_cast<std::uint32_t>(Builtin::DeviceRuntime) +
@@ -108,6 +117,7 @@ CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint6
       return CUDA_SUCCESS;
     case Builtin::Memcpy: return copyBytes(warp, lane, arguments, result);
     case Builtin::Memset: return fillBytes(warp, lane, arguments, result);
+    case Builtin::SetConditional: return setConditional(environment, arguments);
     case Builtin::None: return CUDA_ERROR_LAUNCH_FAILED;
     default:
       result = callRuntime(static_cast<int>(builtin) - static_cast<int>(Builtin::DeviceRuntime),

@@ -19,6 +19,7 @@ enum class Builtin : std::uint32_t {
   Free,
   Memcpy,
   Memset,
+  SetConditional,
   DeviceRuntime
 };
 

@@ -65,6 +65,7 @@ class Runtime final : public simulator::DeviceRuntime {
   CUresult checkLaunch(const simulator::Launch& launch) override {
     return launch.block[0] > 1024 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
+  bool setCondition(std::uint64_t, std::uint32_t) override { return false; }
   std::optional<std::size_t> limit(int) override { return pending; }
   std::optional<int> deviceAttribute(int) override { return std::nullopt; }
   int functionAttribute(const simulator::Program&, std::size_t, int) override { return 0; }
