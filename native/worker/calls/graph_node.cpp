@@ -7,6 +7,7 @@
 #include "native/worker/calls/kernel_parameters.h"
 #include "native/worker/calls/memory_operation.h"
 #include "native/worker/session/thread.h"
+#include "wire/graph.h"
 #include "wire/launch.h"
 #include "worker_bodies.h"
 
@@ -177,6 +178,8 @@ CUresult NodeParams::resolve(Thread& thread) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return resolveAllocation();
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return resolveOperations(thread);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      // The reply has a handle for each body.
+      if (params_.conditional.size > wire::kElementsAtOnce) return CUDA_ERROR_NOT_SUPPORTED;
       params_.conditional.phGraph_out = nullptr;
       return findAny(thread, params_.conditional.ctx);
     default: return CUDA_ERROR_NOT_SUPPORTED;
