@@ -118,8 +118,9 @@ const WARP: Suite = {
   release: 'Warp 1.17.0',
   packages: [...PYTEST, 'warp-lang==1.17.0', 'numpy==2.4.6'],
   tests: 'warp/tests',
-  directories: ['geometry', 'tile'],
+  directories: ['cuda', 'geometry', 'tile'],
   inCi: [
+    'cuda/test_conditional_captures.py',
     'geometry/test_hash_grid.py',
     'tile/test_tile_load_vectorized.py',
     'tile/test_tile_sort.py',
