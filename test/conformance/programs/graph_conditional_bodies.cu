@@ -18,7 +18,10 @@ struct Words {
     clear();
   }
   ~Words() { EXPECT_OK(cudaFree(device)); }
-  void clear() const { EXPECT_OK(cudaMemset(device, 0, 64)); }
+  void clear() const {
+    EXPECT_OK(cudaMemset(device, 0, 64));
+    EXPECT_OK(cudaDeviceSynchronize());  // other streams do not wait for the memset
+  }
   void put(int index, unsigned value) const { EXPECT_OK(cudaMemcpy(device + index, &value, 4, cudaMemcpyHostToDevice)); }
   unsigned at(int index) const {
     unsigned value = 0;
