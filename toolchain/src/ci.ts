@@ -11,6 +11,8 @@ interface Step {
   readonly args: readonly string[];
   /** Whether its last line has test counts. False: the step counts as one check. */
   readonly counts?: boolean;
+  /** Runs with the lowest priority. */
+  readonly inBackground?: boolean;
 }
 
 interface Outcome {
@@ -37,9 +39,7 @@ const FIRST: readonly Step[] = [
   { name: 'demo', command: 'npm', args: ['run', 'demo'] },
   { name: 'npm test', command: 'npm', args: ['test'], counts: true },
 ];
-/**
- * Steps that run alone: they depend on time, or use the whole machine as a Kubernetes node.
- */
+/** Steps that run alone: they depend on time, or keep both processors of CI busy. */
 const ALONE: readonly Step[] = [
   // Some programs ask about work of 100 ms, at calls that take longer here.
   tests(
@@ -50,19 +50,28 @@ const ALONE: readonly Step[] = [
   ),
   tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
   tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
-  tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js')),
 ];
+/** Uses the whole machine as a node, and waits for half of its time. */
+const KUBERNETES = tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js'));
+const TSAN = ['tsan', '--only', 'wire', '--test', 'worker/races'];
+/** Run beside KUBERNETES with the lowest priority: builds for LANES, and what only computes. */
+const BESIDE: readonly Step[] = [
+  {
+    name: 'biome',
+    command: path.join('node_modules', '.bin', 'biome'),
+    args: ['ci', '--colors=off', '.'],
+  },
+  node('clang-format', path.join(TOOLCHAIN, 'format-check.js')),
+  node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
+  node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
+  node('build with ASan and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan', '--build'),
+  node('build with ThreadSanitizer', path.join(TOOLCHAIN, 'preset.js'), ...TSAN, '--build'),
+  node('build of the fuzz targets', path.join(TOOLCHAIN, 'fuzz.js'), '--build'),
+  tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
+].map((step) => ({ ...step, inBackground: true }));
 /** Lanes run in parallel. The steps of a lane run in sequence. */
 const LANES: readonly (readonly Step[])[] = [
   [
-    {
-      name: 'biome',
-      command: path.join('node_modules', '.bin', 'biome'),
-      args: ['ci', '--colors=off', '.'],
-    },
-    node('clang-format', path.join(TOOLCHAIN, 'format-check.js')),
-    node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
-    node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
     tests(
       'conformance, every call waits; coverage of driver calls',
       path.join('test', 'dist', 'conformance', 'main.js'),
@@ -70,7 +79,6 @@ const LANES: readonly (readonly Step[])[] = [
       '--coverage',
     ),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
-    tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
     tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
     tests('clients of NVML', path.join('test', 'dist', 'nvml', 'main.js')),
@@ -79,15 +87,7 @@ const LANES: readonly (readonly Step[])[] = [
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [
-    tests(
-      'ThreadSanitizer',
-      path.join(TOOLCHAIN, 'preset.js'),
-      'tsan',
-      '--only',
-      'wire',
-      '--test',
-      'worker/races',
-    ),
+    tests('ThreadSanitizer', path.join(TOOLCHAIN, 'preset.js'), ...TSAN),
     tests('fuzzing', path.join(TOOLCHAIN, 'fuzz.js'), '--seconds', '30'),
   ],
 ];
@@ -98,8 +98,8 @@ const LANES: readonly (readonly Step[])[] = [
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
   const outcomes = [...(await runLane(FIRST, console.log)), ...(await runLane(ALONE))];
-  const lanes = await Promise.all(LANES.map((steps) => runLane(steps)));
-  outcomes.push(...lanes.flat());
+  for (const lanes of [[[KUBERNETES], BESIDE], LANES])
+    outcomes.push(...(await Promise.all(lanes.map((steps) => runLane(steps)))).flat());
   const failed = outcomes.filter(({ counts }) => counts.failed > 0).map(({ step }) => step.name);
   const sum = outcomes.map(({ counts }) => counts).reduce(add, NONE);
   console.log(
@@ -122,7 +122,9 @@ async function runLane(
 async function runStep(step: Step, onLine?: (line: string) => void): Promise<Outcome> {
   const started = Date.now();
   console.log(`-- ${step.name}: started`);
-  const { status, output } = await runCommand(step.command, step.args, onLine ? { onLine } : {});
+  const { inBackground = false } = step;
+  const options = { inBackground, ...(onLine && { onLine }) };
+  const { status, output } = await runCommand(step.command, step.args, options);
   writeFileSync(path.join(LOGS, `${step.name.replaceAll(/\W+/g, '-')}.log`), output);
   const counts = step.counts
     ? honest(readClosingLine(output), status)

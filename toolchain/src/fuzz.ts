@@ -21,16 +21,19 @@ const CORPORA = path.join(REPOSITORY, 'test', 'fuzz', 'corpus');
 /**
  * Builds all fuzz targets and runs them in parallel, each for --seconds (60). Crashing inputs are
  * saved in build/fuzz/findings. A call of the driver that never accepts a frame is a failure, too.
- * Requires the release build, whose simulated driver image_fuzz loads.
+ * Requires the release build, whose simulated driver image_fuzz loads. With --build, runs none.
  */
 await runMain(async () => {
-  const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });
+  const { values } = parseArgs({
+    options: { seconds: { type: 'string', default: '60' }, build: { type: 'boolean' } },
+  });
   const progress = showProgress('Building the fuzz targets');
   const directory = await cmakeBuild(
     { preset: 'release', directory: 'fuzz', definitions: DEFINITIONS, targets: ['test/fuzz/all'] },
     progress,
   );
   progress.finish();
+  if (values.build) return 0;
   const programs = path.join(directory, 'test', 'fuzz');
   const targets = readdirSync(programs).filter((name) => name.endsWith('_fuzz'));
   if (targets.length === 0)

@@ -7,8 +7,9 @@ import { ctestSuite } from './suites.js';
 import { closingLine } from './test-counts.js';
 
 const USAGE =
-  'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]... ' +
-  '  (the C++ tests of one CMake preset, one directory, or one program: worker/races)';
+  'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]... [--build] ' +
+  '  (the C++ tests of one CMake preset, one directory, or one program: worker/races; --build: ' +
+  'builds them, and runs none)';
 
 await runMain(async () => {
   const { values, positionals } = parseArgs({
@@ -16,6 +17,7 @@ await runMain(async () => {
     options: {
       only: { type: 'string' },
       test: { type: 'string', multiple: true },
+      build: { type: 'boolean' },
       help: { type: 'boolean' },
     },
   });
@@ -40,6 +42,7 @@ await runMain(async () => {
   ];
   await cmakeBuild({ preset, ...(targets.length > 0 ? { targets } : {}) }, progress);
   progress.finish();
+  if (values.build) return 0;
   const counts = await ctestSuite(
     preset,
     ...(names.length > 0 ? ['-R', names.join('|')] : []),
