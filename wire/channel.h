@@ -70,6 +70,7 @@ class ClientChannel {
   ClientChannel() = default;
   std::size_t room() const;
   bool awaitRoom(std::size_t bytes);
+  void awaitBlocks();
   void populate(std::uint64_t end);
 
   int file_ = -1;                    ///< owned
@@ -78,6 +79,8 @@ class ClientChannel {
   std::uint64_t tail_ = 0;           ///< bytes published
   std::uint64_t head_ = 0;           ///< last value seen of what the worker consumed
   std::uint64_t populated_ = 0;      ///< position up to which the ring's pages exist
+  std::uint64_t blockEnds_[2] = {};  ///< of the last two full blocks of frames, older one first
+  std::uint32_t frames_ = 0;         ///< published since the last full block
   std::uint32_t replies_ = 0;        ///< replies asked for so far
   std::atomic<bool> abandoned_{false};
 };
@@ -137,6 +140,7 @@ class WorkerChannel {
   bool replied_ = true;  ///< the client will send the next frame soon, and may wait for its reply
   std::uint64_t caughtUp_ = 0;  ///< when the ring was last empty after frames that want no reply
   std::uint32_t frames_ = 0;    ///< frames read since then
+  std::uint32_t ahead_ = 0;     ///< frames read since the last one that was waited for
   ChannelEnd end_ = ChannelEnd::none;
   std::uint64_t lastHead_ = 0;  ///< where reading ends after drain(); 0: not seen yet
   std::atomic<bool> draining_{false};

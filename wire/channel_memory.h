@@ -14,7 +14,7 @@ namespace wire {
 /// Reasons why an end sleeps, in its sleeping flag. 0: it is awake.
 inline constexpr std::uint32_t kSleepsForFrame = 1;
 inline constexpr std::uint32_t kSleepsForReply = 2;
-inline constexpr std::uint32_t kSleepsForRoom = 3;
+inline constexpr std::uint32_t kSleepsForRoom = 3;  ///< until `head` is at `wakeAtHead`
 
 /// Words that different ends write are in different pairs of cache lines, because processors fetch
 /// lines in pairs.
@@ -24,7 +24,7 @@ struct ChannelMemory {
   /// Written once by the client: it publishes no more frames.
   alignas(kLinePair) std::atomic<std::uint32_t> closed;
   /// Written by the client before it sleeps for room: the position at which the worker wakes it.
-  /// Never decreases.
+  /// No more than was published, so the worker reaches it.
   std::atomic<std::uint64_t> wakeAtHead;
   /// Written by the worker: bytes consumed since the start.
   alignas(kLinePair) std::atomic<std::uint64_t> head;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
 
 #include "wire/channel.h"
 #include "wire/channel_memory.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr std::size_t kPopulatedBytes = std::size_t{64} << 10;
 static_assert(kRequestBytes % kPopulatedBytes == 0);
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE; older headers lack it
+
+/// The worker takes longer for so many frames than this end takes to wake up.
+constexpr std::uint32_t kBlockFrames = 256;
 
 std::uint64_t firstWord(const FrameHeader& header) {
   std::uint64_t word = 0;
@@ -103,9 +107,25 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
   barrier::note(memory_->firstWord(tail_), std::uint64_t{0});
   barrier::publish(memory_->firstWord(begin), firstWord(header));
   wakeIfAsleep(memory_->workerSeat);
+  if (++frames_ == kBlockFrames) [[unlikely]] {
+    frames_ = 0;
+    blockEnds_[0] = std::exchange(blockEnds_[1], tail_);
+  }
+}
+
+/// Behind many frames of its own, this end sleeps until the worker has read all but the last block
+/// or two. To spin would only use processor time, and slow the worker down where both processors
+/// are halves of one core.
+void ClientChannel::awaitBlocks() {
+  const auto executed = [&] { return barrier::observe(memory_->head) >= blockEnds_[0]; };
+  if (executed()) return;
+  barrier::note(memory_->wakeAtHead, blockEnds_[0]);
+  const auto settled = [&] { return executed() || barrier::ended(abandoned_); };
+  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
 }
 
 Decoder ClientChannel::awaitReply(ReplyHeader& header) {
+  awaitBlocks();
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
   const auto settled = [&] { return arrived() || barrier::ended(abandoned_); };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled,

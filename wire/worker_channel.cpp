@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "wire/channel.h"
@@ -15,12 +16,14 @@ constexpr int kRestPauses = 16;
 constexpr std::uint64_t kQuickFrameNanoseconds = 200;
 
 // A frame's lines are with the client. Asked for together they arrive in the time of one: most
-// frames, launches too, are this short. Not those of the next frame, which the client is about to
-// write.
-void prefetchRest(const std::byte* frame, std::size_t length) {
-  for (std::size_t at = kFrameAlignment; at < 4 * kFrameAlignment && at < length;
-       at += kFrameAlignment)
-    __builtin_prefetch(frame + at);
+// frames, launches too, are this short.
+constexpr std::size_t kPrefetchedBytes = 4 * kFrameAlignment;
+// Having found so many frames without a wait, the worker asks for the next one before it executes
+// this one: the client has written it long ago. Otherwise it may be about to write it.
+constexpr std::uint32_t kFramesAhead = 16;
+
+void prefetch(const std::byte* frame, std::size_t from, std::size_t to) {
+  for (std::size_t at = from; at < to; at += kFrameAlignment) __builtin_prefetch(frame + at);
 }
 
 // A length longer than what was published only makes the client's own garbage readable: the ring
@@ -51,10 +54,13 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
     return ended(ChannelEnd::drained);
   const std::byte* at = memory_->at(head_);
   std::uint64_t firstWord = barrier::observe(memory_->firstWord(head_));
-  if (firstWord == 0 && !awaitFrame(firstWord, spinNanoseconds)) return false;
+  if (firstWord != 0)
+    ++ahead_;
+  else if (ahead_ = 0; !awaitFrame(firstWord, spinNanoseconds))
+    return false;
 
   std::memcpy(&header, &firstWord, sizeof(firstWord));
-  prefetchRest(at, header.length);
+  prefetch(at, kFrameAlignment, std::min<std::size_t>(header.length, kPrefetchedBytes));
   std::memcpy(&header.ticket, at + offsetof(FrameHeader, ticket), sizeof(header.ticket));
   barrier::keepCopy();
   if (!isPlausible(header)) return ended(ChannelEnd::nonsense);
@@ -64,6 +70,8 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
 
   consume(frameSpan(header.length));
   wantsReply_ = (header.flags & kFrameWantsReply) != 0;
+  if (ahead_ >= kFramesAhead && !wantsReply_)
+    prefetch(memory_->at(head_), 0, std::min<std::size_t>(header.length, kPrefetchedBytes));
   replied_ = false;
   ++frames_;
   payload = Decoder(frame_.get(), bytes);

@@ -15,6 +15,7 @@
 
 #include "test/unit/waiting.h"
 #include "wire/channel_memory.h"
+#include "wire/test/shared_mapping.h"
 
 namespace wire {
 namespace {
@@ -213,6 +214,26 @@ TEST_CASE("a frame wakes a sleeping worker, and a reply a sleeping client") {
   pair.worker->drain();
   CHECK(unit::comesTrue([&] { return worker.ended(); }));
   CHECK(pair.worker->end() == ChannelEnd::drained);
+}
+
+TEST_CASE("a client sleeps behind many frames, and wakes before its reply comes") {
+  SharedMapping scene;
+  constexpr std::uint16_t kFrames = 600;
+  const auto reason = [&] { return scene.memory().clientSeat.sleeps.load(); };
+  std::thread worker([&] {
+    CHECK(unit::comesTrue([&] { return reason() == kSleepsForRoom; }));
+    FrameHeader header;
+    Decoder payload;
+    for (std::uint16_t i = 1; i < kFrames; ++i) CHECK(scene.worker->next(header, payload));
+    CHECK(unit::comesTrue([&] { return reason() != kSleepsForRoom; }));
+    CHECK(scene.worker->next(header, payload));
+    scene.worker->reply(scene.worker->replyEncoder(), 0, 0);
+  });
+  for (std::uint16_t i = 1; i < kFrames; ++i) send(*scene.client, 8, i);
+  send(*scene.client, 8, kFrames, kFrameWantsReply);
+  ReplyHeader header;
+  CHECK(scene.client->awaitReply(header).finished());
+  worker.join();
 }
 
 TEST_CASE("drain() leaves what lies in the ring to be read") {
