@@ -41,7 +41,7 @@ CUresult validate(const Graph& graph, bool inBody, Failure& failure) {
   for (const auto& node : graph.nodes) {
     const bool conditional = std::holds_alternative<ConditionalWork>(node->work);
     CUresult status =
-        inBody && !fitsBody(node->work) ? CUDA_ERROR_NOT_SUPPORTED : checkWork(node->work);
+        inBody && !fitsBody(node->work) ? CUDA_ERROR_INVALID_VALUE : checkWork(node->work);
     for (const auto& inner : graphsIn(node->work)) {
       if (status == CUDA_SUCCESS) status = validate(*inner, inBody || conditional, failure);
     }

@@ -185,7 +185,7 @@ TEST_CASE("a graph is not executable with an unused condition, or with a host fu
   OK(tryToInstantiate(graph, result));
   const CUgraphNode host = addHost(
       conditional.bodies[0], [](void*) {}, nullptr);
-  EXPECT(CUDA_ERROR_NOT_SUPPORTED, tryToInstantiate(graph, result));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, tryToInstantiate(graph, result));
   OK(DRIVER(cuGraphDestroyNode)(host));
   OK(tryToInstantiate(graph, result));
   OK(DRIVER(cuGraphDestroyNode)(conditional.node));
