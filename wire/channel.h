@@ -79,9 +79,11 @@ class ClientChannel {
   std::uint64_t tail_ = 0;           ///< bytes published
   std::uint64_t head_ = 0;           ///< last value seen of what the worker consumed
   std::uint64_t populated_ = 0;      ///< position up to which the ring's pages exist
-  std::uint64_t blockEnds_[2] = {};  ///< of the last two full blocks of frames, older one first
-  std::uint32_t frames_ = 0;         ///< published since the last full block
-  std::uint32_t replies_ = 0;        ///< replies asked for so far
+  /// Since the last reply was awaited: the ends of the last two full blocks of frames, the older
+  /// one first (0: there is none), and the frames published after them.
+  std::uint64_t blockEnds_[2] = {};
+  std::uint32_t frames_ = 0;
+  std::uint32_t replies_ = 0;  ///< replies asked for so far
   std::atomic<bool> abandoned_{false};
 };
 

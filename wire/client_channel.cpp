@@ -117,15 +117,18 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
 /// or two. To spin would only use processor time, and slow the worker down where both processors
 /// are halves of one core.
 void ClientChannel::awaitBlocks() {
-  const auto executed = [&] { return barrier::observe(memory_->head) >= blockEnds_[0]; };
-  if (executed()) return;
   barrier::note(memory_->wakeAtHead, blockEnds_[0]);
-  const auto settled = [&] { return executed() || barrier::ended(abandoned_); };
+  const auto settled = [&] {
+    return barrier::observe(memory_->head) >= blockEnds_[0] || barrier::ended(abandoned_);
+  };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
 }
 
 Decoder ClientChannel::awaitReply(ReplyHeader& header) {
-  awaitBlocks();
+  // Without many frames, this end must not look at `head`: the worker writes it at every frame.
+  if (blockEnds_[0] != 0) [[unlikely]]
+    awaitBlocks();
+  blockEnds_[0] = blockEnds_[1] = frames_ = 0;
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
   const auto settled = [&] { return arrived() || barrier::ended(abandoned_); };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled,

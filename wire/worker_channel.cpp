@@ -60,7 +60,8 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
     return false;
 
   std::memcpy(&header, &firstWord, sizeof(firstWord));
-  prefetch(at, kFrameAlignment, std::min<std::size_t>(header.length, kPrefetchedBytes));
+  const auto prefetched = std::min<std::size_t>(header.length, kPrefetchedBytes);
+  prefetch(at, kFrameAlignment, prefetched);
   std::memcpy(&header.ticket, at + offsetof(FrameHeader, ticket), sizeof(header.ticket));
   barrier::keepCopy();
   if (!isPlausible(header)) return ended(ChannelEnd::nonsense);
@@ -70,8 +71,7 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
 
   consume(frameSpan(header.length));
   wantsReply_ = (header.flags & kFrameWantsReply) != 0;
-  if (ahead_ >= kFramesAhead && !wantsReply_)
-    prefetch(memory_->at(head_), 0, std::min<std::size_t>(header.length, kPrefetchedBytes));
+  if (ahead_ >= kFramesAhead && !wantsReply_) prefetch(memory_->at(head_), 0, prefetched);
   replied_ = false;
   ++frames_;
   payload = Decoder(frame_.get(), bytes);
