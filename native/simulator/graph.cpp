@@ -2,7 +2,6 @@
 // graph_edges.cpp.
 #include "native/simulator/graph.h"
 
-#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 #include <utility>
@@ -29,23 +28,10 @@ Work copyOf(const Work& work) {
   return copied;
 }
 
-/// The conditions of work that ends may get other nodes.
-void releaseConditions(const Work& work) {
+/// The condition of work that ends may get another node.
+void releaseCondition(const Work& work) {
   if (const auto* conditional = std::get_if<ConditionalWork>(&work))
     conditional->condition->used = false;
-  for (const auto& inner : graphsIn(work)) {
-    for (const auto& node : inner->nodes) releaseConditions(node->work);
-  }
-}
-
-/// Whether a node of the graph, or of a graph in it, does work for which is(work) is true.
-template <class Is>
-bool anyWork(const Graph& graph, Is&& is) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
-    const auto inside = graphsIn(node->work);
-    return is(node->work) || std::any_of(inside.begin(), inside.end(),
-                                         [&](const auto& inner) { return anyWork(*inner, is); });
-  });
 }
 
 }  // namespace
@@ -65,8 +51,11 @@ void Graph::remove(GraphNode& node) {
   for (GraphNode* dependent : node.dependents) {
     std::erase_if(dependent->dependencies, [&](const Edge& edge) { return edge.node == &node; });
   }
-  for (const auto& inner : graphsIn(node.work)) unlist(*inner);
-  releaseConditions(node.work);
+  releaseCondition(node.work);
+  for (const auto& inner : graphsIn(node.work)) {
+    eachWork(*inner, releaseCondition);
+    unlist(*inner);
+  }
   Handles<GraphNode>::all().remove(&node);
   std::erase_if(nodes, [&](const auto& candidate) { return candidate.get() == &node; });
 }
@@ -88,14 +77,18 @@ std::vector<GraphNode*> Graph::ordered() const {
 }
 
 bool Graph::hasMemoryNodes() const {
-  return anyWork(*this, [](const Work& work) {
-    return std::holds_alternative<AllocateWork>(work) || std::holds_alternative<FreeWork>(work);
+  bool found = false;
+  eachWork(*this, [&](const Work& work) {
+    found |= std::holds_alternative<AllocateWork>(work) || std::holds_alternative<FreeWork>(work);
   });
+  return found;
 }
 
 bool Graph::hasConditionalNodes() const {
-  return anyWork(*this,
-                 [](const Work& work) { return std::holds_alternative<ConditionalWork>(work); });
+  bool found = false;
+  eachWork(*this,
+           [&](const Work& work) { found |= std::holds_alternative<ConditionalWork>(work); });
+  return found;
 }
 
 std::shared_ptr<Graph> copyOf(const Graph& graph) {

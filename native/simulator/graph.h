@@ -67,6 +67,14 @@ struct Graph {
 std::shared_ptr<Graph> copyOf(const Graph& graph);
 /// The node of a copy, or of a graph in it, whose origin is `id`; null if there is none.
 GraphNode* findCopy(Graph& copy, std::uint64_t id);
+/// Runs visit(const Work&) for the nodes of a graph and of the graphs in it.
+template <class Visit>
+void eachWork(const Graph& graph, const Visit& visit) {
+  for (const auto& node : graph.nodes) {
+    visit(node->work);
+    for (const auto& inner : graphsIn(node->work)) eachWork(*inner, visit);
+  }
+}
 /// Gives handles to a graph, its nodes and the graphs in it.
 void list(const std::shared_ptr<Graph>& graph);
 void list(const std::shared_ptr<GraphNode>& node);

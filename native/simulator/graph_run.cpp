@@ -41,15 +41,6 @@ std::function<void()> choice(const ConditionalWork& conditional) {
   };
 }
 
-/// The conditions of a graph and of the graphs in it.
-void collect(const Graph& graph, std::vector<std::shared_ptr<Condition>>& conditions) {
-  for (const auto& node : graph.nodes) {
-    if (const auto* conditional = std::get_if<ConditionalWork>(&node->work))
-      conditions.push_back(conditional->condition);
-    for (const auto& inner : graphsIn(node->work)) collect(*inner, conditions);
-  }
-}
-
 Span append(Plan& plan, const GraphNode& node) {
   const auto* child = std::get_if<ChildWork>(&node.work);
   if (child != nullptr) return append(plan, *child->graph);
@@ -89,7 +80,10 @@ Plan planOf(const Graph& graph) {
   Plan plan;
   append(plan, graph);
   std::vector<std::shared_ptr<Condition>> conditions;
-  collect(graph, conditions);
+  eachWork(graph, [&](const Work& work) {
+    if (const auto* conditional = std::get_if<ConditionalWork>(&work))
+      conditions.push_back(conditional->condition);
+  });
   if (!conditions.empty()) {
     plan.front().run = [conditions] {
       for (const auto& condition : conditions) condition->value = condition->initial;

@@ -80,17 +80,6 @@ struct Conditional {
   }
 };
 
-CUgraphNode addKernel(CUgraph graph, CUfunction function, void** arguments) {
-  CUDA_KERNEL_NODE_PARAMS parameters{};
-  parameters.func = function;
-  parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
-  parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
-  parameters.kernelParams = arguments;
-  CUgraphNode node = nullptr;
-  OK(DRIVER(cuGraphAddKernelNode_v2)(&node, graph, nullptr, 0, &parameters));
-  return node;
-}
-
 CUgraphNode addCount(CUgraph graph, CUgraphConditionalHandle handle, CUdeviceptr at,
                      std::uint32_t limit) {
   static const CUfunction function = functionOf(kConditions, "count");

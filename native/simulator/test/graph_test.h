@@ -34,6 +34,24 @@ inline std::uint32_t valueAt(CUdeviceptr p) {
   return value;
 }
 
+inline CUDA_KERNEL_NODE_PARAMS ofOneThread(CUfunction function, void** arguments) {
+  CUDA_KERNEL_NODE_PARAMS parameters{};
+  parameters.func = function;
+  parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
+  parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
+  parameters.kernelParams = arguments;
+  return parameters;
+}
+
+/// Adds a kernel of one thread.
+inline CUgraphNode addKernel(CUgraph graph, CUfunction function, void** arguments,
+                             const std::vector<CUgraphNode>& after = {}) {
+  CUgraphNode node = nullptr;
+  const CUDA_KERNEL_NODE_PARAMS parameters = ofOneThread(function, arguments);
+  OK(DRIVER(cuGraphAddKernelNode_v2)(&node, graph, after.data(), after.size(), &parameters));
+  return node;
+}
+
 /// The parameters of a kernel node: *at = value.
 struct Store {
   CUfunction function;
@@ -41,23 +59,13 @@ struct Store {
   std::uint32_t value;
   void* arguments[2] = {&at, &value};
 
-  CUDA_KERNEL_NODE_PARAMS parameters() {
-    CUDA_KERNEL_NODE_PARAMS parameters{};
-    parameters.func = function;
-    parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
-    parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
-    parameters.kernelParams = arguments;
-    return parameters;
-  }
+  CUDA_KERNEL_NODE_PARAMS parameters() { return ofOneThread(function, arguments); }
 };
 
 inline CUgraphNode addStore(CUgraph graph, CUdeviceptr at, std::uint32_t value,
                             const std::vector<CUgraphNode>& after = {}) {
-  CUgraphNode node = nullptr;
-  Store kernel{storeKernel(), at, value};
-  const CUDA_KERNEL_NODE_PARAMS parameters = kernel.parameters();
-  OK(DRIVER(cuGraphAddKernelNode_v2)(&node, graph, after.data(), after.size(), &parameters));
-  return node;
+  void* arguments[] = {&at, &value};
+  return addKernel(graph, storeKernel(), arguments, after);
 }
 
 inline CUgraphNode addHost(CUgraph graph, CUhostFn fn, void* data,
