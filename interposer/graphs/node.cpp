@@ -84,10 +84,7 @@ CUresult add(CUgraphNode* node, CUgraph graph, const Dependencies& dependencies,
   const auto bodies = reply.getArray<std::uint64_t>(wire::kReplyBytes);
   if (!reply.ok()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   *node = handle<CUgraphNode>(made);
-  if (params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
-    params.alloc.dptr = memory;
-    Session::current()->deviceRanges.add(memory, params.alloc.bytesize);
-  }
+  if (params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) params.alloc.dptr = memory;
   if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
     params.conditional.phGraph_out = keepBodies(*node, graph, bodies.size(), bodies.data());
   return CUDA_SUCCESS;

@@ -13,6 +13,12 @@ CUresult remember(CUresult status, CUdeviceptr address, std::size_t bytes) {
   return status;
 }
 
+/// Memory that is allocated in a capture belongs to the graph: the driver refuses to free it before
+/// a launch. It is not recorded, so that calls for it wait for the driver's answer.
+CUresult rememberOutsideCapture(CUresult status, CUdeviceptr address, std::size_t bytes) {
+  return Session::current()->capturing() ? status : remember(status, address, bytes);
+}
+
 }  // namespace
 
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
@@ -39,14 +45,14 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = remote::cuMemAllocAsync(dptr, bytesize, hStream);
-  return remember(status, *dptr, bytesize);
+  return rememberOutsideCapture(status, *dptr, bytesize);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream) {
   if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = remote::cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
-  return remember(status, *dptr, bytesize);
+  return rememberOutsideCapture(status, *dptr, bytesize);
 }
 
 /// Freeing a recorded allocation need not wait for the reply.
