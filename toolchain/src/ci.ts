@@ -54,7 +54,7 @@ const ALONE: readonly Step[] = [
 /** Uses the whole machine as a node, and waits for half of its time. */
 const KUBERNETES = tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js'));
 const TSAN = ['tsan', '--only', 'wire', '--test', 'worker/races'];
-/** Run beside KUBERNETES with the lowest priority: builds for LANES, and what only computes. */
+/** Run beside KUBERNETES, with the lowest priority: builds for SANITIZERS, and computations. */
 const BESIDE: readonly Step[] = [
   {
     name: 'biome',
@@ -69,22 +69,23 @@ const BESIDE: readonly Step[] = [
   node('build of the fuzz targets', path.join(TOOLCHAIN, 'fuzz.js'), '--build'),
   tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
 ].map((step) => ({ ...step, inBackground: true }));
-/** Lanes run in parallel. The steps of a lane run in sequence. */
-const LANES: readonly (readonly Step[])[] = [
-  [
-    tests(
-      'conformance, every call waits; coverage of driver calls',
-      path.join('test', 'dist', 'conformance', 'main.js'),
-      '--synchronous',
-      '--coverage',
-    ),
-    tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
-    tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
-    tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
-    tests('clients of NVML', path.join('test', 'dist', 'nvml', 'main.js')),
-    tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
-    tests('container images', path.join('test', 'dist', 'images', 'main.js')),
-  ],
+/** Run after KUBERNETES. */
+const AFTER_KUBERNETES: readonly Step[] = [
+  tests(
+    'conformance, every call waits; coverage of driver calls',
+    path.join('test', 'dist', 'conformance', 'main.js'),
+    '--synchronous',
+    '--coverage',
+  ),
+  tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
+  tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
+  tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
+  tests('clients of NVML', path.join('test', 'dist', 'nvml', 'main.js')),
+  tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
+  tests('container images', path.join('test', 'dist', 'images', 'main.js')),
+];
+/** Run after KUBERNETES and BESIDE, each list beside the others. */
+const SANITIZERS: readonly (readonly Step[])[] = [
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [
     tests('ThreadSanitizer', path.join(TOOLCHAIN, 'preset.js'), ...TSAN),
@@ -98,8 +99,14 @@ const LANES: readonly (readonly Step[])[] = [
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
   const outcomes = [...(await runLane(FIRST, console.log)), ...(await runLane(ALONE))];
-  for (const lanes of [[[KUBERNETES], BESIDE], LANES])
-    outcomes.push(...(await Promise.all(lanes.map((steps) => runLane(steps)))).flat());
+  const kubernetes = runLane([KUBERNETES]);
+  const beside = Promise.all([kubernetes, runLane(BESIDE)]);
+  const lanes = [
+    beside,
+    kubernetes.then(() => runLane(AFTER_KUBERNETES)),
+    ...SANITIZERS.map((steps) => beside.then(() => runLane(steps))),
+  ];
+  outcomes.push(...(await Promise.all(lanes)).flat(2));
   const failed = outcomes.filter(({ counts }) => counts.failed > 0).map(({ step }) => step.name);
   const sum = outcomes.map(({ counts }) => counts).reduce(add, NONE);
   console.log(
