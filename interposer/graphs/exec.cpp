@@ -59,6 +59,31 @@ CUresult showToKernels(CUgraphExec& exec) {
   return CUDA_SUCCESS;
 }
 
+/// What all calls that make an executable graph do. Fills in what `params` gives back.
+CUresult instantiate(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+  params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  params.hErrNode_out = nullptr;
+  Call call;
+  if (!call.begin(CallNumber::cuGraphInstantiateWithParams, 24, kOrdered)) return call.status();
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  call.encoder().put(number(graph));
+  call.encoder().put(params.flags);
+  const bool uploads = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
+  call.encoder().put(uploads ? number(params.hUploadStream) : 0);
+  wire::Decoder reply;
+  const CUresult status = call.wait(reply);
+  const auto made = reply.get<std::uint64_t>();
+  const auto result = reply.get<CUgraphInstantiateResult>();
+  const auto node = reply.get<std::uint64_t>();
+  if (!reply.ok()) return status == CUDA_SUCCESS ? CUDA_ERROR_DEVICE_UNAVAILABLE : status;
+  params.result_out = result;
+  params.hErrNode_out = handle<CUgraphNode>(node);
+  if (status != CUDA_SUCCESS) return status;
+  *exec = handle<CUgraphExec>(made);
+  const bool forKernels = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
+  return forKernels ? showToKernels(*exec) : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 std::uint64_t number(CUgraphExec exec) {
@@ -69,12 +94,14 @@ std::uint64_t number(CUgraphExec exec) {
   return found == execs().forKernels.end() ? given : found->second;
 }
 
+/// Uploads are only for cuGraphInstantiateWithParams, which names a stream.
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
                                      unsigned long long flags) {
-  const CUresult status = remote::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
-  if (status != CUDA_SUCCESS || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0)
-    return status;
-  return showToKernels(*phGraphExec);
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  params.flags = flags;
+  return instantiate(phGraphExec, hGraph, params);
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
@@ -99,9 +126,11 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
 /// The driver has written nothing to the log of the earlier versions since CUDA 12.
 CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                             char* logBuffer, size_t bufferSize) {
-  if (phErrorNode != nullptr) *phErrorNode = nullptr;
   if (logBuffer != nullptr && bufferSize > 0) *logBuffer = '\0';
-  return interposer::cuGraphInstantiateWithFlags(phGraphExec, hGraph, 0);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  const CUresult status = instantiate(phGraphExec, hGraph, params);
+  if (phErrorNode != nullptr) *phErrorNode = params.hErrNode_out;
+  return status;
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
@@ -109,23 +138,17 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
   return interposer::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
-/// The upload is a call of its own, which waits for a window of GPU time.
 CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams,
                                       CUstream defaultStream) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_GRAPH_INSTANTIATE_PARAMS& params = *instantiateParams;
-  const bool upload = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  params.hErrNode_out = nullptr;
-  const CUresult status = interposer::cuGraphInstantiateWithFlags(
-      phGraphExec, hGraph,
-      params.flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
-  params.result_out =
-      status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
-  if (status != CUDA_SUCCESS || !upload) return status;
-  const CUstream stream = params.hUploadStream;
-  return remote::cuGraphUpload(*phGraphExec, stream != nullptr ? stream : defaultStream);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params = *instantiateParams;
+  if (params.hUploadStream == nullptr) params.hUploadStream = defaultStream;
+  const CUresult status = instantiate(phGraphExec, hGraph, params);
+  instantiateParams->result_out = params.result_out;
+  instantiateParams->hErrNode_out = params.hErrNode_out;
+  return status;
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,

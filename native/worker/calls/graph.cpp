@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "call_numbers.h"
 #include "native/worker/calls/graph_node.h"
 #include "native/worker/session/thread.h"
 #include "wire/anonymous_file.h"
@@ -262,11 +263,34 @@ CUresult cuGraphDestroyNode(Thread& thread, CUgraphNode hNode) {
   return thread.driver.cuGraphDestroyNode(hNode);
 }
 
-CUresult cuGraphInstantiateWithFlags(Thread& thread, CUgraphExec* phGraphExec, CUgraph hGraph,
-                                     unsigned long long flags) {
-  return thread.session.graphMemory.instantiate(hGraph, phGraphExec, [&] {
-    return thread.driver.cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
+/// The driver says why it refuses a graph, and names a node.
+CUresult cuGraphInstantiateWithParams(Thread& thread, wire::Decoder& in, wire::Encoder& out,
+                                      Window window) {
+  const auto handle = in.get<std::uint64_t>();
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  params.flags = in.get<cuuint64_t>();
+  const auto stream = in.get<std::uint64_t>();
+  if (!in.finished()) return thread.refuseFrame();
+  CUgraph graph = nullptr;
+  if (const CUresult status = thread.find<CUgraph>(handle, &graph); status != CUDA_SUCCESS)
+    return status;
+  if (const CUresult status = thread.find<CUstream>(stream, &params.hUploadStream);
+      status != CUDA_SUCCESS)
+    return status;
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if ((params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+    thread.awaitWindow(window, params.hUploadStream, 0,
+                       {static_cast<std::uint64_t>(CallNumber::cuGraphInstantiateWithParams)});
+  CUgraphExec exec = nullptr;
+  params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  const CUresult status = thread.session.graphMemory.instantiate(graph, &exec, [&] {
+    return thread.driver.cuGraphInstantiateWithParams(&exec, graph, &params);
   });
+  out.put<std::uint64_t>(status == CUDA_SUCCESS ? thread.add(wire::HandleKind::graphExec, exec)
+                                                : 0);
+  out.put(params.result_out);
+  putNode(thread, out, params.hErrNode_out, handle);
+  return status;
 }
 
 CUresult cuGraphExecDestroy(Thread& thread, CUgraphExec hGraphExec) {

@@ -341,7 +341,8 @@ void launchMemoryNode(Fixture& test) {
   const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
   const auto node = worker::test::addNode(*test.frames, graph, worker::test::memoryNode(5 * kMiB));
   CHECK(node.status == CUDA_SUCCESS);
-  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  const std::uint64_t exec =
+      test.give(CallNumber::cuGraphInstantiateWithParams, graph, cuuint64_t{0}, std::uint64_t{0});
   test.give(CallNumber::cuGraphLaunch, exec, std::uint64_t{0});
   test.give(CallNumber::cuCtxSynchronize);
   test.give(CallNumber::cuMemFreeAsync, node.second, std::uint64_t{0});
@@ -405,7 +406,7 @@ std::map<CallNumber, Invocation> invocations() {
          for (int i = 0; i < 3; ++i)
            test.give(cuGreenCtxStreamCreate, green, unsigned{CU_STREAM_NON_BLOCKING}, 0);
        }},
-      {cuGraphInstantiateWithFlags, launchMemoryNode},
+      {cuGraphInstantiateWithParams, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
       {cuMemHostRegister_v2, registerHost},
       {CallNumber::allocateManaged, useManaged},
@@ -538,13 +539,15 @@ TEST_CASE("the memory of an executable graph is charged before it is made, retur
   CHECK(worker::test::addNode(*test.frames, graph, worker::test::memoryNode(64 * kMiB)).status ==
         CUDA_SUCCESS);
   CHECK(test.quota.used() == before);
-  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  const std::uint64_t exec =
+      test.give(CallNumber::cuGraphInstantiateWithParams, graph, cuuint64_t{0}, std::uint64_t{0});
   CHECK(test.quota.used() == before + 64 * kMiB);
   test.give(CallNumber::cuGraphExecDestroy, exec);
   CHECK(test.quota.used() == before);
   CHECK(test.quota.charge(kLimit - before - 32 * kMiB));
-  CHECK(test.frames->call(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull).status ==
-        CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(test.frames
+            ->call(CallNumber::cuGraphInstantiateWithParams, graph, cuuint64_t{0}, std::uint64_t{0})
+            .status == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(test.quota.used() == kLimit - 32 * kMiB);
 }
 
@@ -557,7 +560,8 @@ CUresult withDeviceLaunch(CUgraphExec, cuuint64_t* flags) {
 TEST_CASE("only graphs that kernels launch show the driver's handle") {
   Fixture test;
   const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
-  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  const std::uint64_t exec =
+      test.give(CallNumber::cuGraphInstantiateWithParams, graph, cuuint64_t{0}, std::uint64_t{0});
   const auto shown = [&] {
     const auto facts = test.frames->call(CallNumber::graphExecFacts, exec);
     CHECK(facts.status == CUDA_SUCCESS);

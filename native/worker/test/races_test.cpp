@@ -725,9 +725,9 @@ std::map<CallNumber, Action> actions() {
       {cuGraphEventWaitNodeGetEvent, use(graphNode, cuGraphEventWaitNodeGetEvent)},
       {cuGraphNodeFindInClone, [](Attacker& one) { one.findInClone(); }},
       {cuGraphDestroyNode, end(graphNode, cuGraphDestroyNode)},
-      {cuGraphInstantiateWithFlags,
+      {cuGraphInstantiateWithParams,
        [](Attacker& one) {
-         one.make(graphExec, cuGraphInstantiateWithFlags, one.pick(graph), 0ull);
+         one.make(graphExec, cuGraphInstantiateWithParams, one.pick(graph), 0ull, std::uint64_t{0});
        }},
       {cuGraphLaunch,
        [](Attacker& one) { one.call(cuGraphLaunch, one.pick(graphExec), one.pick(stream)); }},

@@ -112,7 +112,8 @@ TEST_CASE("a session moves 100 times, with memory, code, streams and graphs") {
     CHECK(driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
     CHECK(launch() == CUDA_SUCCESS);
     CHECK(driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
-    CHECK(driver.cuGraphInstantiateWithFlags(&executable, graph, 0) == CUDA_SUCCESS);
+    CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+    CHECK(driver.cuGraphInstantiateWithParams(&executable, graph, &params) == CUDA_SUCCESS);
     std::uint32_t total = 1000;
     for (int move = 0; move < 100; ++move) {
       const std::string target = test.uuid(1);

@@ -220,6 +220,16 @@ static void refused() {
   cudaGetLastError();
 }
 
+static void unusedHandle() {
+  Graph graph;
+  makeHandle(graph);
+  cudaGraphExec_t exec = nullptr;
+  cudaGraphInstantiateParams params{};
+  EXPECT(cudaGraphInstantiateWithParams(&exec, graph, &params) == cudaErrorInvalidValue);
+  EXPECT(params.result_out == cudaGraphInstantiateConditionalHandleUnused);
+  cudaGetLastError();
+}
+
 static bool supported() {
   Graph graph;
   cudaGraphConditionalHandle handle = 0;
@@ -237,5 +247,6 @@ int main() {
   captured(words);
   updates(words);
   refused();
+  unusedHandle();
   return verdict();
 }
