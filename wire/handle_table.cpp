@@ -8,17 +8,22 @@ namespace wire {
 
 namespace {
 
-// Bits of a handle, from the highest: 0, 1, kind (6), generation (28), index (24), 0000. It is not
-// a canonical address.
+// Bits of a handle, from the highest: 0, 1, kind (6), context (8), generation (22), index (22),
+// 0000. It is not a canonical address.
 constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
-constexpr int kKindShift = 56, kGenerationShift = 28, kIndexShift = 4;
-constexpr std::uint32_t kKindMask = 0x3f, kGenerationMask = 0xfff'ffff, kIndexMask = 0xff'ffff;
+constexpr int kKindShift = 56, kContextShift = 48, kGenerationShift = 26, kIndexShift = 4;
+constexpr std::uint32_t kKindMask = 0x3f, kGenerationMask = 0x3f'ffff, kIndexMask = 0x3f'ffff;
 constexpr std::uint32_t kPrimaryContexts = 64;
 static_assert(static_cast<std::uint32_t>(HandleKind::count) <= kKindMask);
 
-constexpr std::uint64_t makeHandle(HandleKind kind, std::uint32_t generation, std::uint32_t index) {
+/// `context`: the handle of the context that it ends with; 0 for none.
+constexpr std::uint64_t makeHandle(HandleKind kind, std::uint32_t generation, std::uint32_t index,
+                                   std::uint64_t context) {
+  const std::uint64_t bits = kind == HandleKind::context ? 1 + (generation + index) % 255
+                                                         : context >> kContextShift & 0xff;
   return kMark | std::uint64_t{static_cast<std::uint8_t>(kind)} << kKindShift |
-         std::uint64_t{generation} << kGenerationShift | std::uint64_t{index} << kIndexShift;
+         bits << kContextShift | std::uint64_t{generation} << kGenerationShift |
+         std::uint64_t{index} << kIndexShift;
 }
 
 std::uint32_t indexOf(std::uint64_t handle) {
@@ -36,9 +41,13 @@ HandleKind handleKind(std::uint64_t handle) {
              : HandleKind::none;
 }
 
+std::uint8_t contextBits(std::uint64_t handle) {
+  return static_cast<std::uint8_t>(handle >> kContextShift);
+}
+
 std::uint64_t primaryContextHandle(int ordinal) {
   if (ordinal < 0 || ordinal >= static_cast<int>(kPrimaryContexts)) return 0;
-  return makeHandle(HandleKind::context, 1, static_cast<std::uint32_t>(ordinal));
+  return makeHandle(HandleKind::context, 1, static_cast<std::uint32_t>(ordinal), 0);
 }
 
 std::size_t HandleTable::KeyHash::operator()(const Key& key) const {
@@ -73,7 +82,7 @@ std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t pare
   if (parent != 0 && (above == nullptr || barrier::glance(above->handle) != parent)) return 0;
   const std::uint32_t index = freeSlot();
   if (index == kNone) return 0;
-  const std::uint64_t handle = makeHandle(kind, ++slot(index).generation, index);
+  const std::uint64_t handle = makeHandle(kind, ++slot(index).generation, index, context);
   occupy(index, handle, object);
   slot(index).context = context;
   if (above != nullptr) link(index, indexOf(parent));

@@ -44,6 +44,10 @@ enum class HandleKind : std::uint8_t {
 /// malformed.
 HandleKind handleKind(std::uint64_t handle);
 
+/// Eight bits that the handle of a context has in common with those of what ends with it. Two
+/// contexts rarely have the same. 0: the object ends with no context.
+std::uint8_t contextBits(std::uint64_t handle);
+
 /// The handle of a device's primary context, which the client knows before the context exists. 0
 /// for ordinals from 64 on.
 std::uint64_t primaryContextHandle(int ordinal);

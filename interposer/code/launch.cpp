@@ -66,7 +66,8 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
   if (!attributes.empty() || number == CallNumber::cuLaunchCooperativeKernel)
     coverGrid(shape, frame);
   const KernelAnswers::Digest asked = kernel->answers.digestOf(shape);
-  const bool known = kernel->answers.accepted(asked);
+  const bool known =
+      kernel->answers.accepted(asked) && isOfCurrentContext(handle<CUstream>(frame.stream));
 
   StreamThreads& threads = Session::current()->streamThreads;
   const std::uint64_t thread = Thread::current().number;

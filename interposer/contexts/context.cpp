@@ -38,7 +38,11 @@ bool validDevice(CUdevice device) {
 
 ContextRecord& recordOf(CUcontext context, CUdevice device, bool primary) {
   auto [entry, created] = contexts().records.try_emplace(context);
-  if (created) entry->second = {.device = device, .primary = primary, .id = ++contexts().lastId};
+  if (created)
+    entry->second = {.device = device,
+                     .primary = primary,
+                     .bits = wire::contextBits(number(context)),
+                     .id = ++contexts().lastId};
   return entry->second;
 }
 
@@ -88,26 +92,53 @@ CUresult changeCurrentContext(const std::function<CUresult(ContextRecord&)>& cha
 
 unsigned contextChanges() { return contexts().changes.load(std::memory_order_relaxed); }
 
-/// Called with every launch, so each thread caches the answer.
-CUresult currentDevice(CUdevice* device) {
-  Thread& thread = Thread::current();
+namespace {
+
+/// Called with every launch, so each thread caches what it needs of its context. False without one.
+bool lookAtContext(Thread& thread) {
   const CUcontext context = thread.context();
   const unsigned change = contextChanges();
-  if (context == nullptr || context != thread.deviceContext || change != thread.deviceChange)
-      [[unlikely]] {
-    ContextRecord record;
-    if (!findContext(nullptr, record)) return CUDA_ERROR_INVALID_CONTEXT;
-    thread.device = record.device;
-    thread.deviceContext = context;
-    thread.deviceChange = change;
-  }
+  if (context != nullptr && context == thread.deviceContext && change == thread.deviceChange)
+      [[likely]]
+    return true;
+  ContextRecord record;
+  if (!findContext(nullptr, record)) return false;
+  thread.device = record.device;
+  thread.contextBits = record.bits;
+  thread.deviceContext = context;
+  thread.deviceChange = change;
+  return true;
+}
+
+bool isDefault(CUstream stream) { return number(stream) <= number(CU_STREAM_PER_THREAD); }
+
+}  // namespace
+
+CUresult currentDevice(CUdevice* device) {
+  Thread& thread = Thread::current();
+  if (!lookAtContext(thread)) return CUDA_ERROR_INVALID_CONTEXT;
   *device = thread.device;
   return CUDA_SUCCESS;
 }
 
+bool isOfCurrentContext(CUstream stream) {
+  Thread& thread = Thread::current();
+  return isDefault(stream) ||
+         (lookAtContext(thread) && wire::contextBits(number(stream)) == thread.contextBits);
+}
+
+bool areOfOneContext(CUevent event, CUstream stream) {
+  Thread& thread = Thread::current();
+  if (!isDefault(stream))
+    return wire::contextBits(number(event)) == wire::contextBits(number(stream));
+  return lookAtContext(thread) && wire::contextBits(number(event)) == thread.contextBits;
+}
+
 void contextMade(CUcontext context, CUdevice device) {
   const std::lock_guard lock(contexts().mutex);
-  recordOf(context, device, false).live = true;
+  ContextRecord& record = recordOf(context, device, false);
+  record.live = true;
+  record.bits = wire::contextBits(wire::primaryContextHandle(device));
   ++contexts().changes;
 }
 

@@ -16,6 +16,7 @@ struct ContextRecord {
   unsigned flags = 0;
   unsigned attached = 0;       ///< cuCtxAttach less cuCtxDetach
   unsigned apiVersion = 3020;  ///< what the driver reports (recorded)
+  std::uint8_t bits = 0;       ///< in the handles of what ends with it (wire/handle_table.h)
   std::uint64_t id = 0;        ///< unique in the process, as cuCtxGetId promises
 };
 
@@ -31,6 +32,10 @@ CUresult unknownHandle();
 /// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is
 /// none.
 CUresult currentDevice(CUdevice* device);
+/// Whether the stream surely is of the calling thread's current context.
+bool isOfCurrentContext(CUstream stream);
+/// Whether event and stream surely are of one context, as the driver requires of a record.
+bool areOfOneContext(CUevent event, CUstream stream);
 /// The handle of a device's primary context, the same before and after it is retained.
 CUcontext primaryContext(CUdevice device);
 

@@ -1,5 +1,6 @@
-// Events that other processes use. The program tells another process by its own means that it has
-// recorded such an event, or waits for it, so the driver must have the call before it returns.
+// Events. A record or wait that the driver may refuse is not enqueued. Nor is one of an event that
+// other processes use: the program tells these by its own means that it has recorded the event, or
+// waits for it, so the driver must have the call before it returns.
 #include <atomic>
 #include <mutex>
 #include <unordered_set>
@@ -63,17 +64,17 @@ CUresult cuEventDestroy_v2(CUevent hEvent) {
 }
 
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
-  const Waiting waiting(isShared(hEvent));
+  const Waiting waiting(isShared(hEvent) || !areOfOneContext(hEvent, hStream));
   return remote::cuEventRecord(hEvent, hStream);
 }
 
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
-  const Waiting waiting(isShared(hEvent));
+  const Waiting waiting(flags != 0 || isShared(hEvent) || !areOfOneContext(hEvent, hStream));
   return remote::cuEventRecordWithFlags(hEvent, hStream, flags);
 }
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-  const Waiting waiting(isShared(hEvent));
+  const Waiting waiting(Flags != 0 || isShared(hEvent));
   return remote::cuStreamWaitEvent(hStream, hEvent, Flags);
 }
 

@@ -32,4 +32,10 @@ bool DeviceRanges::contains(std::uint64_t address, std::uint64_t bytes) const {
   return address >= begin && address < range.end && bytes <= range.end - address;
 }
 
+bool DeviceRanges::isAllocation(std::uint64_t address) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = ranges_.find(address);
+  return found != ranges_.end() && found->second.code == 0;
+}
+
 }  // namespace interposer

@@ -19,6 +19,8 @@ class DeviceRanges {
   void clear();
   /// True when [address, address + bytes) lies inside one known allocation.
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
+  /// Whether a known allocation, and no variable, begins at the address.
+  bool isAllocation(std::uint64_t address) const;
 
  private:
   mutable std::shared_mutex mutex_;

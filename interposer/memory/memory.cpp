@@ -55,10 +55,14 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
   return rememberOutsideCapture(status, *dptr, bytesize);
 }
 
-/// Freeing a recorded allocation need not wait for the reply.
+/// Freeing a recorded allocation need not wait for the reply. The driver refuses managed memory.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  const Waiting waiting(!Session::current()->deviceRanges.contains(dptr, 1));
+  if (isInManagedMemory(dptr)) {
+    const Waiting waiting;
+    return remote::cuMemFreeAsync(dptr, hStream);
+  }
+  const Waiting waiting(!Session::current()->deviceRanges.isAllocation(dptr));
   Session::current()->deviceRanges.remove(dptr);
   return remote::cuMemFreeAsync(dptr, hStream);
 }

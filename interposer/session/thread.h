@@ -31,9 +31,10 @@ struct Thread {
   std::vector<CUcontext> contexts;    ///< the stack; its last element is current
   CUcontext workerContext = nullptr;  ///< what the worker thread has current,
   unsigned contextChange = 0;         ///< as of this many changes of contexts (contexts.h)
-  CUcontext deviceContext = nullptr;  ///< the context whose device is `device`,
+  CUcontext deviceContext = nullptr;  ///< the context that has the values below,
   unsigned deviceChange = 0;          ///< as of this many changes
   CUdevice device = 0;
+  std::uint8_t contextBits = 0;  ///< of what that context owns (wire/handle_table.h)
   /// By their handles: where findKernel() looks first.
   std::array<std::pair<std::uint64_t, std::shared_ptr<Kernel>>, kKernelsRemembered> kernels{};
   Completed completed;

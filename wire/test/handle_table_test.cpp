@@ -125,6 +125,23 @@ TEST_CASE("what was made in a context is removed with it") {
   CHECK(table.size() == 1);
 }
 
+TEST_CASE("the handle of an object shows which context it ends with") {
+  HandleTable table;
+  table.bind(primaryContextHandle(0), object(1));
+  const std::uint64_t primary = primaryContextHandle(0);
+  const std::uint64_t created = table.add(HandleKind::context, object(2));
+  CHECK(contextBits(primary) != 0);
+  CHECK(contextBits(created) != contextBits(primary));
+  CHECK(contextBits(primaryContextHandle(1)) != contextBits(primary));
+  const std::uint64_t ofPrimary = table.add(HandleKind::event, object(3), 0, primary);
+  const std::uint64_t ofCreated = table.add(HandleKind::event, object(4), 0, created);
+  CHECK(contextBits(ofPrimary) == contextBits(primary));
+  CHECK(contextBits(ofCreated) == contextBits(created));
+  CHECK(contextBits(table.add(HandleKind::graph, object(5))) == 0);
+  table.remove(created);
+  CHECK(contextBits(table.add(HandleKind::context, object(6))) != contextBits(created));
+}
+
 TEST_CASE("a primary context has the same handle each time it is bound") {
   HandleTable table;
   const std::uint64_t primary = primaryContextHandle(3);
