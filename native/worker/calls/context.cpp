@@ -23,9 +23,16 @@ void noteContext(const Thread& thread, CUcontext context) {
   thread.session.held.contextMade(context);
 }
 
+/// The new context replaces the current one. The driver's stack has one context at most, so that a
+/// thread without a context has none here either.
 CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, CUdevice device) {
-  return driver.cuCtxCreate_v4 != nullptr ? driver.cuCtxCreate_v4(context, nullptr, flags, device)
-                                          : driver.cuCtxCreate_v2(context, flags, device);
+  const CUresult status = driver.cuCtxCreate_v4 != nullptr
+                              ? driver.cuCtxCreate_v4(context, nullptr, flags, device)
+                              : driver.cuCtxCreate_v2(context, flags, device);
+  if (status != CUDA_SUCCESS) return status;
+  CUcontext popped = nullptr;
+  driver.cuCtxPopCurrent_v2(&popped);
+  return driver.cuCtxSetCurrent(*context);
 }
 
 }  // namespace

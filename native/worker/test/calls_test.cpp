@@ -383,6 +383,7 @@ TEST_CASE("handles of a context end with it, and no others") {
   for (const bool primary : {false, true}) {
     const std::uint64_t context =
         primary ? wire::primaryContextHandle(0) : make(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    CHECK(test.call(CallNumber::cuCtxSetCurrent, context) == CUDA_SUCCESS);
     const std::uint64_t before = test.session.handles.size();
     const std::uint64_t stream = make(CallNumber::cuStreamCreate, 0u);
     const std::uint64_t event = make(CallNumber::cuEventCreate, 0u);

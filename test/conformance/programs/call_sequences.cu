@@ -99,7 +99,7 @@ class Sequence {
     for (CUcontext context : contexts_) {
       cuCtxPushCurrent(context);
       cuCtxSynchronize();
-      cuCtxPopCurrent(nullptr);
+      cuCtxPopCurrent(&context);
     }
     const std::size_t offset = chance(90) ? 0 : 256;
     return end(memory_, 0, [&](const Memory& memory) { return call(memory.at + offset); });
