@@ -94,8 +94,15 @@ class Program {
   virtual void bindInitialised(std::size_t index, std::uint64_t address) = 0;
 };
 
+/// What becomes of a variable that is `.extern` and has a size, if no text defines it. The compiler
+/// of whole programs ignores `.extern` and warns, and the linker refuses the variable (ptxas and
+/// nvlink 13.0).
+enum class Externs : std::uint8_t { define, refuse };
+
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
-std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error);
+/// Several texts are no whole program.
+std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error,
+                                 Externs externs = Externs::define);
 
 /// Why a text cannot be linked; CUDA_SUCCESS if it can, up to names that it does not define.
 /// @param defined receives the names that no other text may define

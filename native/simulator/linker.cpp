@@ -107,7 +107,7 @@ DRIVER_CALL cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) 
   return onLink(state, [&](LinkState& link) -> CUresult {
     if (cubinOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Program> program;
-    const CompileError error = compileTexts(link.texts, program);
+    const CompileError error = compileTexts(link.texts, program, Externs::refuse);
     if (error.result != CUDA_SUCCESS) return reported(link, error.result, error.sentence);
     link.image = linkedImage(link.texts);
     *cubinOut = link.image.data();

@@ -13,11 +13,11 @@
 
 namespace simulator {
 
-CompileError compileTexts(const std::vector<std::string>& texts,
-                          std::shared_ptr<Program>& program) {
+CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program,
+                          Externs externs) {
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   CompileError error;
-  program = compile(views, error);
+  program = compile(views, error, externs);
   if (program == nullptr && error.result == CUDA_SUCCESS) error.result = CUDA_ERROR_INVALID_PTX;
   return error;
 }

@@ -71,7 +71,8 @@ struct Module {
 };
 
 /// Compiles the texts of one program. `program` stays null on failure.
-CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program);
+CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program,
+                          Externs externs = Externs::define);
 /// Reads a file as an image, and appends a zero byte.
 CUresult readFile(const char* name, std::vector<char>& bytes);
 

@@ -65,7 +65,7 @@ std::vector<std::string> strongNames(const Module& module) {
 
 }  // namespace
 
-LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
+LinkedProgram::LinkedProgram(std::span<const std::string_view> texts, Externs externs) {
   texts_.reserve(texts.size() + 1);
   texts_.assign(texts.begin(), texts.end());
   for (const std::string& text : texts_) modules_.push_back(parse(text));
@@ -73,6 +73,7 @@ LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
     modules_.push_back(parse(texts_.emplace_back(more)));
   local_.resize(modules_.size());
   for (std::uint32_t module = 0; module < modules_.size(); ++module) declare(module);
+  if (externs == Externs::define && texts.size() == 1) defineExterns();
   lowerAll();
   layOutShared();
   describeKernels();
@@ -164,6 +165,15 @@ void LinkedProgram::declare(std::uint32_t module) {
   for (const Function& function : modules_[module].functions) declareFunction(module, function);
 }
 
+void LinkedProgram::defineExterns() {
+  declaring_ = 0;
+  for (const Variable& variable : modules_[0].variables) {
+    const bool sized = variable.linkage == Linkage::Extern && !variable.unsized;
+    if (!sized || resolve(0, variable.name).kind != Symbol::Kind::None) continue;
+    exports_[variable.name] = addBodyVariable(variable);
+  }
+}
+
 const Code* LinkedProgram::codeAt(std::uint64_t address) {
   const LinkedProgram* program = Programs::all().at(address);
   if (program == nullptr) return nullptr;
@@ -192,7 +202,7 @@ namespace simulator {
 CompileError checkText(std::string_view text, std::vector<std::string>& defined) {
   try {
     defined = ptx::strongNames(ptx::parse(text));
-    const ptx::LinkedProgram program({&text, 1});
+    const ptx::LinkedProgram program({&text, 1}, Externs::refuse);
   } catch (const ptx::Undefined&) {
     return {};
   } catch (const ptx::DefinedAgain& failure) {
@@ -207,7 +217,8 @@ CompileError definedAgain(std::string_view name) {
   return {CUDA_ERROR_UNKNOWN, ptx::DefinedAgain(0, name).what()};
 }
 
-std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error) {
+std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error,
+                                 Externs externs) {
   if (const std::string& unknown = ptx::checks().unknown; !unknown.empty()) {
     error = {CUDA_ERROR_INVALID_VALUE, "NVIDIA_VIRTUAL_SIMULATOR_CHECK: there is no check '" +
                                            unknown +
@@ -218,7 +229,7 @@ std::unique_ptr<Program> compile(std::span<const std::string_view> texts, Compil
     return nullptr;
   }
   try {
-    return std::make_unique<ptx::LinkedProgram>(texts);
+    return std::make_unique<ptx::LinkedProgram>(texts, externs);
   } catch (const ptx::Failure& failure) {
     error = {failure.result, failure.what()};
   } catch (const std::bad_alloc&) {

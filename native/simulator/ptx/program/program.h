@@ -34,7 +34,7 @@ using SymbolTable = std::unordered_map<std::string_view, Symbol>;
 
 class LinkedProgram final : public Program {
  public:
-  explicit LinkedProgram(std::span<const std::string_view> texts);
+  LinkedProgram(std::span<const std::string_view> texts, Externs externs);
   ~LinkedProgram() override;
   std::span<const KernelInfo> kernels() const override { return kernels_; }
   std::span<const VariableInfo> variables() const override { return variables_; }
@@ -80,6 +80,7 @@ class LinkedProgram final : public Program {
   void declare(std::uint32_t module);
   void declareVariable(std::uint32_t module, const Variable& variable);
   void declareFunction(std::uint32_t module, const Function& function);
+  void defineExterns();
   Symbol exported(std::string_view name, const Symbol& made, Linkage linkage, std::uint32_t line);
   Symbol newVariable(const Variable& variable);
   // layout.cpp

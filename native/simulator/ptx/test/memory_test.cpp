@@ -136,6 +136,41 @@ TEST_CASE("dynamic shared memory follows the static") {
         CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+// LLVM declares shared arrays so.
+TEST_CASE("an extern variable that has a size and no definition is a definition") {
+  const std::string text = test::kernel(R"(
+  mov.u32 %r2, table;
+  mov.u32 %r3, words;
+  mov.u32 %r4, dynamic;
+  st.shared.u32 [words+12], %r1;
+  ld.shared.u32 %r5, [words+12];
+  ld.global.u32 %r6, [total];
+  add.u32 %r5, %r5, %r6;
+  sub.u32 %r3, %r3, %r2;
+  sub.u32 %r4, %r4, %r2;
+  st.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5};
+)",
+                                        ".extern .shared .align 8 .b8 table[260];\n"
+                                        ".extern .shared .align 16 .b8 words[16];\n"
+                                        ".extern .shared .align 16 .b8 dynamic[];\n"
+                                        ".extern .global .align 4 .u32 total;\n"
+                                        ".extern .global .align 4 .u32 defined;\n"
+                                        ".visible .global .align 4 .u32 defined = 5;\n");
+  test::Module module(text);
+  CHECK(module.program->variables().size() == 2);
+  CHECK(module.program->kernels()[0].staticSharedBytes == 288);
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 0u);
+  CHECK(out[1] == 272u);
+  CHECK(out[2] == 288u);
+  CHECK(out[3] == 0u);
+  simulator::CompileError error;
+  const std::string_view view = text;
+  CHECK(!simulator::compile({&view, 1}, error, simulator::Externs::refuse));
+  CHECK(error.sentence.find("undefined reference to 'table'") != std::string::npos);
+}
+
 // Compilers write such addresses: the sum of a 32-bit register and an offset has 32 bits.
 TEST_CASE("a shared address that counts from below zero wraps at 32 bits") {
   test::Module module(test::kernel(R"(

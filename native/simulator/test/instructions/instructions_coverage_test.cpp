@@ -62,7 +62,7 @@ std::set<Handler> used(const instructions::Forms& forms) {
     const std::string text =
         instructions::moduleFor(all.subspan(at, std::min(kStep, all.size() - at)));
     const std::string_view view = text;
-    const LinkedProgram program({&view, 1});
+    const LinkedProgram program({&view, 1}, simulator::Externs::define);
     for (std::size_t kernel = 0; kernel < program.kernels().size(); ++kernel) {
       for (const Operation& operation : program.kernelCode(kernel).operations) {
         handlers.insert(operation.run);
