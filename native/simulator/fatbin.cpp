@@ -56,13 +56,10 @@ struct Choice {
   std::span<const std::byte> payload;
 };
 
-/// PTX runs on its own and later compute capabilities. Architecture-specific text runs only on its
-/// architecture, and family-specific text only within its family.
 bool fits(const Entry& entry) {
-  if (entry.kind != fatbin::kPtx || entry.arch > computeCapability()) return false;
-  if ((entry.flags & fatbin::kArchSpecific) != 0) return entry.arch == computeCapability();
-  if ((entry.flags & fatbin::kFamily) != 0) return entry.arch / 10 == computeCapability() / 10;
-  return true;
+  return entry.kind == fatbin::kPtx &&
+         runsPtx(entry.arch, (entry.flags & fatbin::kArchSpecific) != 0,
+                 (entry.flags & fatbin::kFamily) != 0);
 }
 
 std::string capabilityText() {
@@ -252,10 +249,11 @@ CUresult readInput(CUjitInputType type, std::span<const std::byte> data,
   }
 }
 
-CUresult checkVersions(CUresult status, const std::vector<std::string>& texts,
-                       std::string& sentence) {
-  for (const std::string& text : texts)
+CUresult checkTexts(CUresult status, const std::vector<std::string>& texts, std::string& sentence) {
+  for (const std::string& text : texts) {
     if (status == CUDA_SUCCESS) status = checkPtxVersion(text, sentence);
+    if (status == CUDA_SUCCESS) status = checkPtxTarget(text, sentence);
+  }
   return status;
 }
 
@@ -263,13 +261,13 @@ CUresult checkVersions(CUresult status, const std::vector<std::string>& texts,
 
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence) {
   const CUresult status = readAny(image, texts, sentence);
-  return checkVersions(status, texts, sentence);
+  return checkTexts(status, texts, sentence);
 }
 
 CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
                        std::vector<std::string>& texts, std::string& sentence) {
   const CUresult status = readInput(type, data, texts, sentence);
-  return checkVersions(status, texts, sentence);
+  return checkTexts(status, texts, sentence);
 }
 
 }  // namespace simulator

@@ -59,4 +59,25 @@ CUresult checkPtxVersion(const std::string& text, std::string& sentence) {
   return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
+bool runsPtx(std::uint32_t arch, bool archSpecific, bool familySpecific) {
+  const unsigned gpu = computeCapability();
+  if (archSpecific) return arch == gpu;
+  return arch <= gpu && (!familySpecific || arch / 10 == gpu / 10);
+}
+
+CUresult checkPtxTarget(const std::string& text, std::string& sentence) {
+  const std::size_t target = text.find("\n.target");
+  unsigned arch = 0;
+  char suffix = 0;
+  if (target == std::string::npos ||
+      std::sscanf(text.c_str() + target, "\n.target sm_%3u%c", &arch, &suffix) < 1 ||
+      runsPtx(arch, suffix == 'a', suffix == 'f'))
+    return CUDA_SUCCESS;
+  const unsigned gpu = computeCapability();
+  sentence = "The PTX is for compute capability " + dotted(arch / 10, arch % 10) +
+             (suffix == 'a' || suffix == 'f' ? std::string(1, suffix) : "") + ", and the GPU has " +
+             dotted(gpu / 10, gpu % 10) + ". Compile it for that or an earlier one.";
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 }  // namespace simulator

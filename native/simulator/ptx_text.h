@@ -1,6 +1,7 @@
 // The beginning of a PTX text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cuda_abi.h"
@@ -16,5 +17,12 @@ unsigned newestPtx(int driverVersion);
 /// CUDA_ERROR_UNSUPPORTED_PTX_VERSION and a reason, if the text has a version that is newer than
 /// the driver.
 CUresult checkPtxVersion(const std::string& text, std::string& sentence);
+
+/// CUDA_ERROR_NO_BINARY_FOR_GPU and a reason, if the text's `.target` is not for the GPU.
+CUresult checkPtxTarget(const std::string& text, std::string& sentence);
+
+/// Whether PTX for `arch` (80 for 8.0) runs on the GPU. Architecture-specific text runs only on its
+/// architecture, family-specific text only within its family, and other text also on later ones.
+bool runsPtx(std::uint32_t arch, bool archSpecific, bool familySpecific);
 
 }  // namespace simulator

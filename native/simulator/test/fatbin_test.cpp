@@ -247,4 +247,20 @@ TEST_CASE("PTX that is newer than the driver is refused") {
         CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
+TEST_CASE("PTX for another compute capability is refused") {
+  const auto result = [](const std::string& target) {
+    return read((".version 8.8\n.target " + target + "\n.address_size 64\n").c_str()).result;
+  };
+  CHECK(result("sm_50") == CUDA_SUCCESS);
+  CHECK(result("sm_90") == CUDA_SUCCESS);
+  CHECK(result("sm_90a") == CUDA_SUCCESS);
+  CHECK(result("sm_90, debug") == CUDA_SUCCESS);
+  CHECK(result("sm_100") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(result("sm_80a") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(result("sm_103f") == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(read("\n.version 8.8\n.target sm_120").sentence ==
+        "The PTX is for compute capability 12.0, and the GPU has 9.0. Compile it for that or an "
+        "earlier one.");
+}
+
 }  // namespace
