@@ -110,9 +110,15 @@ bool lookAtContext(Thread& thread) {
   return true;
 }
 
-bool isDefault(CUstream stream) { return number(stream) <= number(CU_STREAM_PER_THREAD); }
+/// 0 without a context.
+std::uint8_t currentContextBits() {
+  Thread& thread = Thread::current();
+  return lookAtContext(thread) ? thread.contextBits : std::uint8_t{0};
+}
 
 }  // namespace
+
+bool isDefault(CUstream stream) { return number(stream) <= number(CU_STREAM_PER_THREAD); }
 
 CUresult currentDevice(CUdevice* device) {
   Thread& thread = Thread::current();
@@ -122,16 +128,12 @@ CUresult currentDevice(CUdevice* device) {
 }
 
 bool isOfCurrentContext(CUstream stream) {
-  Thread& thread = Thread::current();
-  return isDefault(stream) ||
-         (lookAtContext(thread) && wire::contextBits(number(stream)) == thread.contextBits);
+  return isDefault(stream) || wire::contextBits(number(stream)) == currentContextBits();
 }
 
 bool areOfOneContext(CUevent event, CUstream stream) {
-  Thread& thread = Thread::current();
-  if (!isDefault(stream))
-    return wire::contextBits(number(event)) == wire::contextBits(number(stream));
-  return lookAtContext(thread) && wire::contextBits(number(event)) == thread.contextBits;
+  return wire::contextBits(number(event)) ==
+         (isDefault(stream) ? currentContextBits() : wire::contextBits(number(stream)));
 }
 
 void contextMade(CUcontext context, CUdevice device) {

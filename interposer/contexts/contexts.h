@@ -32,6 +32,8 @@ CUresult unknownHandle();
 /// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is
 /// none.
 CUresult currentDevice(CUdevice* device);
+/// Whether the stream is one of a context's default streams, those without a handle of their own.
+bool isDefault(CUstream stream);
 /// Whether the stream surely is of the calling thread's current context.
 bool isOfCurrentContext(CUstream stream);
 /// Whether event and stream surely are of one context, as the driver requires of a record.

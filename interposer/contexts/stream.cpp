@@ -8,7 +8,7 @@ namespace interposer {
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (number(hStream) > number(CU_STREAM_PER_THREAD)) return remote::cuStreamGetCtx(hStream, pctx);
+  if (!isDefault(hStream)) return remote::cuStreamGetCtx(hStream, pctx);
   *pctx = Thread::current().context();  // a default stream is the current context's
   return *pctx != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -60,7 +60,9 @@ CUresult showToKernels(CUgraphExec& exec) {
 }
 
 /// What all calls that make an executable graph do. Fills in what `params` gives back.
-CUresult instantiate(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+/// `uploadStream` replaces that of `params`.
+CUresult instantiate(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS& params,
+                     CUstream uploadStream = nullptr) {
   params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
   params.hErrNode_out = nullptr;
   Call call;
@@ -69,7 +71,7 @@ CUresult instantiate(CUgraphExec* exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PA
   call.encoder().put(number(graph));
   call.encoder().put(params.flags);
   const bool uploads = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  call.encoder().put(uploads ? number(params.hUploadStream) : 0);
+  call.encoder().put(uploads ? number(uploadStream) : 0);
   wire::Decoder reply;
   const CUresult status = call.wait(reply);
   const auto made = reply.get<std::uint64_t>();
@@ -143,12 +145,9 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUstream defaultStream) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_GRAPH_INSTANTIATE_PARAMS params = *instantiateParams;
-  if (params.hUploadStream == nullptr) params.hUploadStream = defaultStream;
-  const CUresult status = instantiate(phGraphExec, hGraph, params);
-  instantiateParams->result_out = params.result_out;
-  instantiateParams->hErrNode_out = params.hErrNode_out;
-  return status;
+  const CUstream stream = instantiateParams->hUploadStream;
+  return instantiate(phGraphExec, hGraph, *instantiateParams,
+                     stream != nullptr ? stream : defaultStream);
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,

@@ -38,11 +38,6 @@ bool put(void* data, Value value) {
 
 }  // namespace
 
-bool isInManagedMemory(CUdeviceptr address) {
-  const auto range = findHostRange(address);
-  return range && isManaged(*range);
-}
-
 /// The worker may still know memory as movable that it keeps pinned.
 bool freeManaged(CUdeviceptr address, CUresult& status) {
   const auto range = findHostRange(address);

@@ -8,9 +8,6 @@
 
 namespace interposer {
 
-/// Whether the address lies in memory of cuMemAllocManaged.
-bool isInManagedMemory(CUdeviceptr address);
-
 /// Frees memory of cuMemAllocManaged. False if none begins there; then nothing has happened.
 bool freeManaged(CUdeviceptr address, CUresult& status);
 

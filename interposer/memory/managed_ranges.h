@@ -10,4 +10,7 @@ inline wire::ManagedRanges& managedRanges() {
   return *ranges;
 }
 
+/// Whether the address lies in managed memory.
+inline bool isManaged(CUdeviceptr address) { return managedRanges().find(address).has_value(); }
+
 }  // namespace interposer

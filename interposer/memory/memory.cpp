@@ -1,4 +1,5 @@
 #include "interposer/memory/managed_memory.h"
+#include "interposer/memory/managed_ranges.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -58,12 +59,10 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
 /// Freeing a recorded allocation need not wait for the reply. The driver refuses managed memory.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (isInManagedMemory(dptr)) {
-    const Waiting waiting;
-    return remote::cuMemFreeAsync(dptr, hStream);
-  }
-  const Waiting waiting(!Session::current()->deviceRanges.isAllocation(dptr));
-  Session::current()->deviceRanges.remove(dptr);
+  const bool managed = isManaged(dptr);
+  DeviceRanges& ranges = Session::current()->deviceRanges;
+  const Waiting waiting(managed || !ranges.isAllocation(dptr));
+  if (!managed) ranges.remove(dptr);
   return remote::cuMemFreeAsync(dptr, hStream);
 }
 

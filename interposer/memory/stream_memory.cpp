@@ -11,12 +11,6 @@
 
 namespace interposer {
 
-namespace {
-
-bool isManaged(CUdeviceptr address) { return managedRanges().find(address).has_value(); }
-
-}  // namespace
-
 bool usesManagedWord(std::span<const CUstreamBatchMemOpParams> operations) {
   return std::any_of(operations.begin(), operations.end(), [](const auto& operation) {
     switch (operation.operation) {
