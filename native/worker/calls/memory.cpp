@@ -2,6 +2,7 @@
 // refunded when the driver refuses or the memory is freed.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "native/worker/calls/device_memory.h"
 #include "native/worker/session/thread.h"
@@ -17,16 +18,34 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return bytes > ~std::uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
 }
 
+namespace {
+
+/// Waits for the work of the current context, beside other threads. They may begin a capture, which
+/// cuCtxSynchronize would invalidate. So an event is recorded in the thread's turn, when no stream
+/// captures. Drivers before CUDA 12.5 lack the call. `used`: as for Thread::passTicket().
+void awaitWork(Thread& thread, const void* used = nullptr) {
+  const Driver& driver = thread.driver;
+  CUcontext context = nullptr;
+  CUevent event = nullptr;
+  const bool recorded = driver.cuCtxRecordEvent != nullptr &&
+                        driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS &&
+                        driver.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+                        driver.cuCtxRecordEvent(context, event) == CUDA_SUCCESS;
+  thread.passTicket(used);
+  const RelaxedCapture relaxed(driver);
+  recorded ? driver.cuEventSynchronize(event) : driver.cuCtxSynchronize();
+  if (event != nullptr) driver.cuEventDestroy_v2(event);
+}
+
+}  // namespace
+
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
   const RelaxedCapture relaxed(thread.driver, session.captures);
   if (session.quota.tryCharge(bytes)) return true;
   const bool mayWait = !session.captures.any();  // it would invalidate the capture
   const bool pending = session.pendingFrees.any();
-  if ((session.pools.settle() || pending) && mayWait) {
-    thread.passTicket();
-    thread.driver.cuCtxSynchronize();
-  }
+  if ((session.pools.settle() || pending) && mayWait) awaitWork(thread);
   if (pending) session.pendingFrees.settle();
   return session.quota.charge(bytes);
 }
@@ -136,12 +155,14 @@ CUresult allocate(Thread& thread, CUdeviceptr* address, std::uint64_t asked, All
 template <class Allocate>
 CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream stream,
                       CUdeviceptr* address, Allocate allocate) {
+  bool waited = false;  // once: then the turn has passed, and other threads may capture
   const CUresult status =
       thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
+        if (std::exchange(waited, true)) return CUDA_SUCCESS;
         if (thread.session.captures.any()) return CUDA_SUCCESS;  // would invalidate the capture
         thread.session.fileExports.settle();
-        thread.passTicket(stream);
-        return thread.driver.cuCtxSynchronize();
+        awaitWork(thread, stream);
+        return CUDA_SUCCESS;
       });
   thread.session.watchPools();
   return status;

@@ -188,6 +188,35 @@ TEST_CASE_FIXTURE(Capturing, "a capture into a graph of the program is known") {
   CHECK(captures() == 0);
 }
 
+// It begins as soon as the allocation has passed its ticket, so before the driver waits.
+TEST_CASE_FIXTURE(Capturing, "a capture that begins while an allocation waits is valid") {
+  static worker::Driver driver;
+  static CUstream captured;
+  driver = session.driver;
+  captured = driverStream();
+  static const auto capture = [] {
+    CHECK(driver.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  };
+  session.driver.cuCtxSynchronize = [] { return capture(), driver.cuCtxSynchronize(); };
+  session.driver.cuEventSynchronize = [](CUevent event) {
+    return capture(), driver.cuEventSynchronize(event);
+  };
+  const std::uint64_t freed = frames.call(CallNumber::cuMemAlloc_v2, 2 * kMiB).handle;
+  CHECK(frames.call(CallNumber::cuMemFreeAsync, freed, kPerThread).status == CUDA_SUCCESS);
+  const std::size_t tooMuch = 5000 * kMiB;
+  Reply refused;
+  SUBCASE("cuMemAlloc") { refused = frames.call(CallNumber::cuMemAlloc_v2, tooMuch); }
+  SUBCASE("cuMemAllocAsync") {
+    refused = frames.call(CallNumber::cuMemAllocAsync, tooMuch, kPerThread);
+  }
+  CHECK(refused.status == CUDA_ERROR_OUT_OF_MEMORY);
+  session.driver.cuCtxSynchronize = driver.cuCtxSynchronize;
+  session.driver.cuEventSynchronize = driver.cuEventSynchronize;
+  CUgraph graph = nullptr;
+  CHECK(driver.cuStreamEndCapture(captured, &graph) == CUDA_SUCCESS);
+  CHECK(driver.cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
 // The worker could miss a rule of the driver, so it asks before it leaves a pointer there.
 TEST_CASE_FIXTURE(Capturing, "no node of a graph points to a host function that runs once") {
   const worker::Driver& driver = session.driver;
