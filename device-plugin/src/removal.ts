@@ -103,7 +103,7 @@ async function whoServes(
   const [pid, startTime] = (readIfThere(path.join(host, directory, 'state', 'lock')) ?? '')
     .trim()
     .split(' ');
-  if (startTime !== undefined && isAlive({ pid: Number(pid), startTime, program: '' }))
+  if (startTime !== undefined && isAlive({ pid: Number(pid), startTime }))
     return `gpu-proxy, process ${pid},`;
   for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
     if ((await whyNotServed(path.join(sockets, name))) === undefined)

@@ -162,7 +162,7 @@ test('sessions continue without a proxy, and the next proxy finds them', async (
   node.leave();
 
   expect(await finish(leaves)).toBe('then 0');
-  await until(() => !isAlive({ ...worker, program: '' }));
+  await until(() => !isAlive(worker));
   await restart();
   const again = node.find(allocation.id);
   while (again.sessionCount > 1) await once(node, 'changed');
@@ -263,7 +263,7 @@ test('what a killed proxy left incomplete and sessions that ended are removed', 
   node.leave();
 
   program.kill('SIGKILL');
-  await until(() => !isAlive({ ...record.worker, program: '' }));
+  await until(() => !isAlive(record.worker));
   writeFileSync(
     session,
     JSON.stringify({ ...JSON.parse(restored), worker: { pid: 0, startTime: '' } }),

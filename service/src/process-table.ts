@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { printable } from './printable.js';
 
-/**
- * Identity of a process. A pid can be reused; pid and start time together are unique within a boot.
- */
-export interface ProcessIdentity {
+/** A pid can be reused; pid and start time together are unique within a boot. */
+export interface ProcessId {
   readonly pid: number;
   /** Clock ticks since boot. Undefined if the process had already exited. */
   readonly startTime: string | undefined;
+}
+
+export interface ProcessIdentity extends ProcessId {
   /** Printable: a tenant chooses the name. */
   readonly program: string;
 }
@@ -25,9 +26,9 @@ export function identifyProcess(pid: number): ProcessIdentity {
  * False after the exit of the process, even while it is a zombie. A process whose first thread has
  * exited looks like a zombie, but goes on with its other threads.
  */
-export function isAlive(identity: ProcessIdentity): boolean {
-  const stat = readStat(identity.pid);
-  if (stat === undefined || stat.startTime !== identity.startTime) return false;
+export function isAlive({ pid, startTime }: ProcessId): boolean {
+  const stat = readStat(pid);
+  if (stat === undefined || stat.startTime !== startTime) return false;
   return !['Z', 'X'].includes(stat.state) || stat.threads > 1;
 }
 
@@ -80,26 +81,19 @@ export function hasRoot({ pid }: ProcessIdentity, directory: string): boolean {
  * Whether the real, effective, saved and file system user ids of a process all are this one.
  */
 export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
-  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
-  const uids =
-    status
-      ?.match(/^Uid:(.*)$/m)?.[1]
-      ?.trim()
-      .split(/\s+/) ?? [];
+  const uids = statusField(pid, 'Uid');
   return uids.length > 0 && uids.every((each) => each === String(uid));
 }
 
 /** The process of a thread. Undefined if no thread has this id. */
 export function processOf(thread: number): ProcessIdentity | undefined {
-  const status = readOrUndefined(() => readFileSync(`/proc/${thread}/status`, 'utf8'));
-  const pid = status?.match(/^Tgid:\s+(\d+)$/m)?.[1];
+  const [pid] = statusField(thread, 'Tgid');
   return pid === undefined ? undefined : identifyProcess(Number(pid));
 }
 
 /** The effective user id of a process. Undefined if it has exited. */
 export function userOf(pid: number): number | undefined {
-  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
-  const effective = status?.match(/^Uid:\s+\d+\s+(\d+)/m)?.[1];
+  const [, effective] = statusField(pid, 'Uid');
   return effective === undefined ? undefined : Number(effective);
 }
 
@@ -124,13 +118,14 @@ export function innermostPid(pid: number): number {
 
 /** In each pid namespace from that of this process on. Empty if it has exited. */
 function pidsOf(pid: number | string): string[] {
+  return statusField(pid, 'NSpid');
+}
+
+/** The words of a line of /proc/PID/status. Empty if the process has exited. */
+function statusField(pid: number | string, name: string): string[] {
   const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return (
-    status
-      ?.match(/^NSpid:(.*)$/m)?.[1]
-      ?.trim()
-      .split(/\s+/) ?? []
-  );
+  const line = status?.match(new RegExp(`^${name}:(.*)$`, 'm'))?.[1];
+  return line?.trim().split(/\s+/) ?? [];
 }
 
 /**

@@ -45,7 +45,7 @@ function compare(
       .map((session) => `${session} is left half made or half removed`),
     ...(known.length < records.length ? ['a session has no record'] : []),
     ...known
-      .filter(({ worker }) => !isAlive({ ...worker, program: '' }))
+      .filter(({ worker }) => !isAlive(worker))
       .map(({ number }) => `session ${number} has no worker`),
     ...difference(
       'clients',

@@ -8,7 +8,7 @@ import {
   findProcess,
   identifyProcess,
   isAlive,
-  type ProcessIdentity,
+  type ProcessId,
 } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import type { PeerCredentials } from '../host/addon.js';
@@ -39,7 +39,7 @@ interface AllocationSessionsOptions {
 interface FoundSession {
   readonly files: SessionFiles;
   readonly record: SessionRecord | undefined;
-  readonly worker: ProcessIdentity | undefined;
+  readonly worker: ProcessId | undefined;
   readonly lives: boolean;
 }
 
@@ -255,9 +255,9 @@ function find(files: SessionFiles): FoundSession {
 function findWorker(
   { worker, parked }: SessionRecord,
   { figures }: SessionFiles,
-): ProcessIdentity | undefined {
+): ProcessId | undefined {
   // The keeper has ended because the process has its files.
-  const restored = parked?.restored && { ...parked.restored, program: '' };
-  if (restored && isAlive(restored) && !isAlive({ ...worker, program: '' })) return restored;
-  return worker.pid > 0 ? { ...worker, program: '' } : findProcess('--figures', figures);
+  const restored = parked?.restored;
+  if (restored && isAlive(restored) && !isAlive(worker)) return restored;
+  return worker.pid > 0 ? worker : findProcess('--figures', figures);
 }

@@ -5,7 +5,7 @@ import type { ParkedRecord } from '@nvidia-virtual/ledger';
 import {
   identifyProcess,
   isAlive,
-  type ProcessIdentity,
+  type ProcessId,
   processOf,
 } from '@nvidia-virtual/service/process-table';
 import type { AllocationHost } from '../allocations/allocation-host.js';
@@ -86,7 +86,7 @@ export class ParkedProcess {
     const { keeperSocket } = this.#live;
     if (!parked.keeper) for (const each of findKeepers(parked.worker.pid, keeperSocket)) kill(each);
     const given =
-      parked.keeper && isLive(parked.keeper)
+      parked.keeper && isAlive(parked.keeper)
         ? await this.#tellKeeper(`give ${parked.worker.pid}`)
         : undefined;
     const answer =
@@ -106,7 +106,7 @@ export class ParkedProcess {
   async leave(): Promise<void> {
     const { parked, worker } = this.#live.session.record;
     if (!parked?.keeper) return;
-    if (!isLive(parked.keeper)) {
+    if (!isAlive(parked.keeper)) {
       if (worker.pid === parked.restored?.pid) this.#save(undefined);
       else this.endStray(); // its client has ended meanwhile
       return;
@@ -217,12 +217,8 @@ function hasNoConnection(pid: number): boolean {
   }
 }
 
-function isLive(identity: ProcessIdentity | Identity): boolean {
-  return isAlive({ ...identity, program: '' });
-}
-
-function kill(identity: ProcessIdentity | Identity): void {
-  if (isLive(identity)) process.kill(identity.pid, 'SIGKILL');
+function kill(identity: ProcessId): void {
+  if (isAlive(identity)) process.kill(identity.pid, 'SIGKILL');
 }
 
 async function must(answer: Promise<WorkerAnswer>): Promise<void> {

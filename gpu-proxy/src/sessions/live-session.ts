@@ -166,8 +166,7 @@ export class LiveSession {
   exchangeWorker(worker: SessionRecord['worker']): void {
     this.#worker.leave();
     this.saveRecord({ ...this.session.record, worker });
-    const identity = { ...worker, program: '' };
-    this.#worker = new FoundWorker(this.#options.addon, identity, {
+    this.#worker = new FoundWorker(this.#options.addon, worker, {
       exited: (exit) => this.#end(exit),
     });
   }
@@ -187,7 +186,7 @@ export class LiveSession {
         : { kind: 'refused', reason: 'its worker is in a file' };
     const { addon, files } = this.#options;
     const answer = await sendWorkerCommand(addon, files.commands, command, { timeoutMs, file });
-    const lives = !this.#over && isAlive({ ...this.session.record.worker, program: '' });
+    const lives = !this.#over && isAlive(this.session.record.worker);
     return lives ? answer : { kind: 'ended' };
   }
 
@@ -336,7 +335,7 @@ export class LiveSession {
   #endParked(): void {
     const { worker, keeper, restored } = this.session.record.parked ?? {};
     for (const each of [worker, keeper, restored])
-      if (each && isAlive({ ...each, program: '' })) process.kill(each.pid, 'SIGKILL');
+      if (each && isAlive(each)) process.kill(each.pid, 'SIGKILL');
   }
 
   #stopWaiting(): void {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Limits } from '@nvidia-virtual/ledger';
-import { isAlive, type ProcessIdentity } from '@nvidia-virtual/service/process-table';
+import { isAlive, type ProcessId } from '@nvidia-virtual/service/process-table';
 import { type DriverChoice, driverArguments } from '../gpus/backend.js';
 import { type Addon, makeBlocking } from '../host/addon.js';
 import type { Command } from '../host/launcher.js';
@@ -148,10 +148,10 @@ export function closeFiles({ report, log, commands }: WorkerFiles): void {
 export class FoundWorker implements Worker {
   readonly start = 'found';
   readonly pid: number;
-  readonly #identity: ProcessIdentity;
+  readonly #identity: ProcessId;
   readonly #unwatch: () => void;
 
-  constructor(addon: Addon, identity: ProcessIdentity, listener: Pick<WorkerListener, 'exited'>) {
+  constructor(addon: Addon, identity: ProcessId, listener: Pick<WorkerListener, 'exited'>) {
     this.pid = identity.pid;
     this.#identity = identity;
     this.#unwatch = addon.watchProcess(identity, () => listener.exited(undefined));
