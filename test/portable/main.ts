@@ -3,7 +3,8 @@ import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { readNeeds, reasonsAgainst } from '@nvidia-virtual/toolchain/elf';
 import { copyNativeParts } from '@nvidia-virtual/toolchain/images/context';
 import { buildNativeParts } from '@nvidia-virtual/toolchain/images/product-images';
-import { fetchZig, PORTABLE_PARTS } from '@nvidia-virtual/toolchain/portable-build';
+import { PORTABLE_PARTS } from '@nvidia-virtual/toolchain/native-parts';
+import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { GPU_PROXY, REPOSITORY } from '../paths.js';
 import { Tally } from '../tally.js';
@@ -23,8 +24,9 @@ async function main(): Promise<number> {
   const builds = await buildNativeParts(progress);
   progress.finish();
   // They may need each other.
-  const own = PORTABLE_PARTS.map((part) => path.basename(part));
-  for (const part of PORTABLE_PARTS) {
+  const parts = Object.keys(PORTABLE_PARTS);
+  const own = parts.map((part) => path.basename(part));
+  for (const part of parts) {
     const { libraries, versions } = await readNeeds(path.join(builds.portable, part));
     const foreign = libraries.filter((library) => !own.includes(library));
     tally.judge(

@@ -5,6 +5,7 @@ import { cmakeBuild } from './cmake.js';
 import { runCommand, runVisibly } from './command.js';
 import { type CudaCompiler, cudaCompiler } from './cuda-compiler.js';
 import { runMain, ToolchainError } from './errors.js';
+import { ORDINARY_PARTS, PORTABLE_PARTS } from './native-parts.js';
 import { isCurrent } from './newer.js';
 import { ensurePrerequisites } from './prerequisites.js';
 import { showProgress } from './progress.js';
@@ -13,19 +14,6 @@ import { showTwoTenants } from './two-tenants.js';
 
 const SOURCES = path.join(REPOSITORY, 'demo');
 const PROGRAMS = buildDirectory('demo');
-/** Build targets that the demo needs. */
-const PARTS = [
-  'interposer/libcuda.so.1',
-  'interposer/libnvidia-ml.so.1',
-  'native/worker/nvidia-virtual-worker',
-  'native/arbiter/nvidia-virtual-arbiter',
-  'native/arena/nvidia-virtual-arena',
-  'native/closer/nvidia-virtual-closer',
-  'native/keeper/nvidia-virtual-keeper',
-  'native/simulator/libsimulator-cuda.so.1',
-  'native/simulator/libsimulator-nvml.so.1',
-  'native/addon/nvidia-virtual.node',
-];
 /** The program that two tenants run at the same time. */
 const BUSY = '5-busy-for-seconds';
 const QUOTA = '512MiB';
@@ -38,8 +26,9 @@ await runMain(async () => {
   heading('Building');
   await ensurePrerequisites();
   const compiler = await cudaCompiler((line) => console.log(line));
+  const targets = Object.keys({ ...PORTABLE_PARTS, ...ORDINARY_PARTS });
   const progress = showProgress('Native parts');
-  await cmakeBuild({ preset: 'release', targets: PARTS }, progress);
+  await cmakeBuild({ preset: 'release', targets }, progress);
   progress.finish();
 
   heading('Compiling the demo programs with nvcc, as any user would');

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { cmakeBuild } from './cmake.js';
+import { PORTABLE_PARTS } from './native-parts.js';
 import type { Progress } from './progress.js';
 import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
@@ -8,22 +9,10 @@ import { cacheDirectory } from './repository.js';
 export const ZIG_VERSION = '0.17.0';
 const PORTABLE_PRESET = 'release-portable';
 
-/**
- * Parts that run on other machines: the libraries for containers, and the processes on the node.
- */
-export const PORTABLE_PARTS = [
-  'interposer/libcuda.so.1',
-  'interposer/libnvidia-ml.so.1',
-  'interposer/loader/libcuda.so',
-  'native/worker/nvidia-virtual-worker',
-  'native/arbiter/nvidia-virtual-arbiter',
-  'native/addon/nvidia-virtual.node',
-];
-
 /** Builds these parts for glibc 2.17 and newer. Returns the build directory. */
 export async function portableBuild(
   progress: Progress,
-  targets: readonly string[] = PORTABLE_PARTS,
+  targets: readonly string[] = Object.keys(PORTABLE_PARTS),
 ): Promise<string> {
   const zig = await fetchZig((line) => progress.note(line));
   return cmakeBuild(

@@ -47,17 +47,11 @@ const BUILT = {
   arena: 'native/arena/nvidia-virtual-arena',
   keeper: 'native/keeper/nvidia-virtual-keeper',
 };
+type Part = keyof typeof BUILT;
 /** Paths in an image, and in the directory of a version on a host. */
 const INSTALLED = {
+  ...forEachPart((part) => path.basename(BUILT[part])),
   interposerDirectory: 'lib',
-  worker: 'nvidia-virtual-worker',
-  arbiter: 'nvidia-virtual-arbiter',
-  simulatedDriver: 'libsimulator-cuda.so.1',
-  addon: 'nvidia-virtual.node',
-  closer: 'nvidia-virtual-closer',
-  launcher: 'nvidia-virtual-launcher',
-  arena: 'nvidia-virtual-arena',
-  keeper: 'nvidia-virtual-keeper',
 };
 
 /**
@@ -70,17 +64,11 @@ export function locateInstallation(
   const installation = existsSync(path.join(root, INSTALLED.interposerDirectory))
     ? partsIn(root, INSTALLED)
     : partsIn(root, BUILT);
-  const { worker, arbiter, simulatedDriver, addon, closer, arena, keeper } = installation;
+  const { interposerDirectory, ...programs } = installation;
   for (const file of [
-    path.join(installation.interposerDirectory, 'libcuda.so.1'),
-    path.join(installation.interposerDirectory, 'libnvidia-ml.so.1'),
-    worker,
-    arbiter,
-    simulatedDriver,
-    addon,
-    closer,
-    arena,
-    keeper,
+    path.join(interposerDirectory, 'libcuda.so.1'),
+    path.join(interposerDirectory, 'libnvidia-ml.so.1'),
+    ...Object.values(programs),
   ])
     requireFile(file);
   return installation;
@@ -90,11 +78,10 @@ export function locateInstallation(
  * Replaces parts that run on the host by their copies in the version directory of this build on the
  * host, because the image goes with the container. CMake's build directory has no version and is
  * used directly.
- * @throws ProxyError BUILD_MISSING, VERSION_MISSING
+ * @throws ProxyError VERSION_MISSING
  */
 export function installOnHost(installation: Installation, versions: string): Installation {
   const root = path.dirname(installation.worker);
-  requireFile(installation.launcher);
   if (path.basename(installation.interposerDirectory) !== INSTALLED.interposerDirectory)
     return { ...installation, versions };
   const version = versionName(root);
@@ -115,19 +102,13 @@ export function workerOf({ worker, versions }: Installation, version: string | u
   return other;
 }
 
-function partsIn(root: string, parts: typeof BUILT): Installation {
-  const at = (part: keyof typeof BUILT) => path.resolve(root, parts[part]);
-  return {
-    interposerDirectory: at('interposerDirectory'),
-    worker: at('worker'),
-    arbiter: at('arbiter'),
-    simulatedDriver: at('simulatedDriver'),
-    addon: at('addon'),
-    closer: at('closer'),
-    launcher: at('launcher'),
-    arena: at('arena'),
-    keeper: at('keeper'),
-  };
+function partsIn(root: string, parts: Readonly<Record<Part, string>>): Record<Part, string> {
+  return forEachPart((part) => path.resolve(root, parts[part]));
+}
+
+function forEachPart(pathOf: (part: Part) => string): Record<Part, string> {
+  const parts = Object.keys(BUILT) as Part[];
+  return Object.fromEntries(parts.map((part) => [part, pathOf(part)])) as Record<Part, string>;
 }
 
 function requireFile(file: string): void {

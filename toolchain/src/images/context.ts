@@ -2,7 +2,7 @@ import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
-import { PORTABLE_PARTS } from '../portable-build.js';
+import { ORDINARY_PARTS, PORTABLE_PARTS } from '../native-parts.js';
 import { REPOSITORY } from '../repository.js';
 import { bundle } from './bundle.js';
 import { copyCriu } from './criu.js';
@@ -20,32 +20,13 @@ export const COMMANDS = {
     'nvidia-virtual-usage-api': 'usage-api',
   },
 } as const;
-/** Content of /opt/nvidia-virtual, which is installed on the node. */
-const INSTALLED = {
-  'interposer/libcuda.so.1': 'lib/libcuda.so.1',
-  'interposer/libnvidia-ml.so.1': 'lib/libnvidia-ml.so.1',
-  'interposer/loader/libcuda.so': 'container/libcuda.so',
-  'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
-  'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
-  'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
-  'native/arena/nvidia-virtual-arena': 'nvidia-virtual-arena',
-  'native/closer/nvidia-virtual-closer': 'nvidia-virtual-closer',
-  'native/keeper/nvidia-virtual-keeper': 'nvidia-virtual-keeper',
-  'native/launcher/nvidia-virtual-launcher': 'nvidia-virtual-launcher',
-  'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
-  'native/simulator/libsimulator-nvml.so.1': 'libsimulator-nvml.so.1',
-};
 
 /** Files that the device plugin mounts into containers, beside the libraries. */
 const CONTAINER_FILES = path.join(REPOSITORY, 'device-plugin/container');
 
-/** Directories of the native builds. */
+/** Directories of the builds of native-parts. */
 export interface NativeBuilds {
   readonly portable: string;
-  /**
-   * Parts that are not in the portable build: launcher, closer, keeper and arena, which are
-   * linked statically, and the simulated driver.
-   */
   readonly ordinary: string;
 }
 
@@ -93,10 +74,12 @@ export async function copyNativeParts(
   directory: string,
   { portable, ordinary }: NativeBuilds,
 ): Promise<void> {
-  for (const [part, place] of Object.entries(INSTALLED)) {
-    const from = path.join(PORTABLE_PARTS.includes(part) ? portable : ordinary, part);
-    await copyProgram(from, path.join(directory, place));
-  }
+  for (const [build, parts] of [
+    [portable, PORTABLE_PARTS],
+    [ordinary, ORDINARY_PARTS],
+  ] as const)
+    for (const [part, place] of Object.entries(parts))
+      await copyProgram(path.join(build, part), path.join(directory, place));
   cpSync(CONTAINER_FILES, path.join(directory, 'container'), { recursive: true });
 }
 

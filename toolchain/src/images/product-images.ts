@@ -1,4 +1,5 @@
 import { cmakeBuild } from '../cmake.js';
+import { ORDINARY_PARTS } from '../native-parts.js';
 import { portableBuild } from '../portable-build.js';
 import type { Progress } from '../progress.js';
 import { buildDirectory } from '../repository.js';
@@ -7,14 +8,6 @@ import { chartImages } from './chart-images.js';
 import { makeContext, type NativeBuilds } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
-const ORDINARY_PARTS = [
-  'native/arena/nvidia-virtual-arena',
-  'native/closer/nvidia-virtual-closer',
-  'native/keeper/nvidia-virtual-keeper',
-  'native/launcher/nvidia-virtual-launcher',
-  'native/simulator/libsimulator-cuda.so.1',
-  'native/simulator/libsimulator-nvml.so.1',
-];
 
 export interface ProductImages {
   readonly node: string;
@@ -49,6 +42,9 @@ export async function buildProductImages(
 }
 
 export async function buildNativeParts(progress: Progress): Promise<NativeBuilds> {
-  const ordinary = await cmakeBuild({ preset: 'release', targets: ORDINARY_PARTS }, progress);
+  const ordinary = await cmakeBuild(
+    { preset: 'release', targets: Object.keys(ORDINARY_PARTS) },
+    progress,
+  );
   return { ordinary, portable: await portableBuild(progress) };
 }
