@@ -19,7 +19,9 @@ const node = option(SHARED_OPTIONS.node.kind, {
 });
 
 const kubeletRoot = option(filePath, {
-  help: "the kubelet's root directory",
+  help:
+    "the kubelet's root directory: /var/lib/k0s/kubelet for k0s, " +
+    '/var/snap/microk8s/common/var/lib/kubelet for microk8s',
   default: '/var/lib/kubelet',
 });
 
@@ -109,12 +111,7 @@ export const SERVE_OPTIONS = {
     default: DEFAULT_STATE,
   }),
   ...INSTALL_OPTIONS,
-  kubeletRoot: option(filePath, {
-    help:
-      "the kubelet's root directory: /var/lib/k0s/kubelet for k0s, " +
-      '/var/snap/microk8s/common/var/lib/kubelet for microk8s',
-    default: '/var/lib/kubelet',
-  }),
+  kubeletRoot,
   kubeconfig: option(filePath, {
     help: 'kubeconfig of the API server, for the annotation and the events of the node',
     otherwise: "the pod's service account; outside of a pod the API server is told nothing",
@@ -137,8 +134,8 @@ export const SERVE_OPTIONS = {
       'running pods continue in any case',
     default: '120s',
   }),
-  http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),
-  logLevel: option(logLevel.kind, { help: logLevel.details.help, default: 'info' }),
+  http,
+  logLevel,
 };
 
 export type ServeOptions = Values<typeof SERVE_OPTIONS>;

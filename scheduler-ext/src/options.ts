@@ -13,19 +13,15 @@ import {
 import { option, type Values } from '@nvidia-virtual/service/configuration/option';
 import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
 
+const { certificateDirectory, http, logLevel } = SHARED_OPTIONS;
+
 const COMMON = {
   kubeconfig: option(filePath, {
     help: 'kubeconfig of the API server',
     otherwise: "the pod's service account, else what kubectl would use",
   }),
-  http: option(address, {
-    help: 'where /metrics, /healthz and /readyz are served',
-    otherwise: 'not served',
-  }),
-  logLevel: option(choice('trace', 'debug', 'info', 'warn', 'error', 'fatal'), {
-    help: 'minimum level of logged lines',
-    default: 'info',
-  }),
+  http,
+  logLevel,
 };
 
 export const EXTENDER_OPTIONS = {
@@ -84,7 +80,7 @@ export const WEBHOOK_OPTIONS = {
     help: "percent of a GPU's time that a pod may ask for with one slot, if slotMemory is set",
     default: '10',
   }),
-  certificateDirectory: SHARED_OPTIONS.certificateDirectory,
+  certificateDirectory,
   slotsPerGpu: option(wholeNumber(1, 100), {
     help: 'slots of each GPU, if slotMemory is not set; for the requests that are translated',
     default: '10',

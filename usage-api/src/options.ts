@@ -16,7 +16,7 @@ export const OPTIONS = {
     help: 'address on which the Kubernetes API server reaches this server',
     default: ':8443',
   }),
-  http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),
+  http,
   kubeconfig: option(filePath, {
     help: 'kubeconfig for the Kubernetes API server, needed outside of a pod',
     otherwise: "the pod's service account",
@@ -55,7 +55,7 @@ export const OPTIONS = {
       'it keeps them recent for the next request',
     default: '15s',
   }),
-  logLevel: option(logLevel.kind, { help: logLevel.details.help, default: 'info' }),
+  logLevel,
 };
 
 export type Options = Values<typeof OPTIONS>;
