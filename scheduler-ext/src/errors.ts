@@ -115,7 +115,7 @@ const TABLE = {
     'amount of memory on each model of GPU in this cluster, so the number of slots is unknown: ' +
     'set nvidia.com/gpucores or nvidia.com/gpumem-percentage, ' +
     'or ask the operator for node.slotMemory.',
-  NOT_SERVED: '{address} cannot be served: {reason}. Choose another address by {option}.',
+  NOT_SERVED: '{address} cannot be served: {reason}. Choose another address by --listen.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;

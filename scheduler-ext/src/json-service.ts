@@ -47,14 +47,13 @@ export function jsonListener({ routes, logger, answered }: JsonServiceOptions): 
 }
 
 /** @throws SchedulerError NOT_SERVED */
-export async function listen(server: Server, address: Address, option: string): Promise<void> {
+export async function listen(server: Server, address: Address): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(
         new SchedulerError('NOT_SERVED', {
           address: addressText(address),
           reason: systemReason(error),
-          option,
         }),
       ),
     );

@@ -51,7 +51,7 @@ const TABLE = {
   ADDRESS_NOT_SERVED: [
     0,
     '',
-    'Cannot listen on {address}: {reason}. Set another address with {option}.',
+    'Cannot listen on {address}: {reason}. Set another address with --listen.',
   ],
 } as const satisfies Record<string, readonly [number, string, string]>;
 

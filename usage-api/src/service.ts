@@ -35,7 +35,6 @@ export class UsageService {
   readonly #server: UsageServer;
   readonly #certificate: ServingCertificate;
   readonly #http: HttpService;
-  #port = 0;
   #ending = false;
 
   /** @throws LedgerError, ApiError for unusable options */
@@ -103,16 +102,6 @@ export class UsageService {
     });
   }
 
-  /** Port of the TLS server. */
-  get port(): number {
-    return this.#port;
-  }
-
-  /** Address of health and metrics. Undefined: not served. */
-  get httpAddress(): string | undefined {
-    return this.#http.address;
-  }
-
   /**
    * Resolves when it serves with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError
    */
@@ -122,15 +111,14 @@ export class UsageService {
       throw new UsageError('ADDRESS_NOT_SERVED', {
         address: listen.path,
         reason: 'it is not a HOST:PORT',
-        option: '--listen',
       });
     await this.#http.move(http);
-    this.#port = await this.#server.listen(listen);
+    const port = await this.#server.listen(listen);
     for (const reflector of this.#reflectors) void reflector.run();
     this.#frontProxy.on('changed', (proxy) => this.#server.trust(proxy.authority));
     this.#frontProxy.start();
     await this.#certificate.serve(this.#server.server);
-    this.#logger.info({ port: this.#port, http: this.#http.address }, 'serving');
+    this.#logger.info({ port, http: this.#http.address }, 'serving');
   }
 
   /**

@@ -116,7 +116,7 @@ export class ExtenderService {
    */
   static async start(options: ExtenderOptionValues, logger: Logger): Promise<ExtenderService> {
     const service = new ExtenderService(options, logger);
-    await listen(service.#server, options.listen, '--listen');
+    await listen(service.#server, options.listen);
     await service.#http.move(options.http);
     void service.#nodes.run();
     void service.#pods.run();

@@ -79,7 +79,7 @@ export class WebhookService {
   static async start(options: WebhookOptionValues, logger: Logger): Promise<WebhookService> {
     const service = new WebhookService(options, logger);
     await service.#http.move(options.http);
-    await listen(service.#server, options.listen, '--listen');
+    await listen(service.#server, options.listen);
     logger.info({ listen: service.port, api: service.#api.address }, 'serving the API server');
     void service.#certificate.serve(service.#server);
     return service;

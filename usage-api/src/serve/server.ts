@@ -65,7 +65,6 @@ export class UsageServer {
           new UsageError('ADDRESS_NOT_SERVED', {
             address: addressText(address),
             reason: message,
-            option: '--listen',
           }),
         );
       this.server.once('error', refuse);
