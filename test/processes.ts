@@ -148,7 +148,7 @@ export function watchStolen(): () => number {
  * @returns a function that returns the elapsed milliseconds, without the time that the host gave to
  * others
  */
-export function watchTime(): () => number {
+function watchTime(): () => number {
   const [begin, stolenSince] = [performance.now(), watchStolen()];
   return () => (performance.now() - begin) * (1 - stolenSince());
 }

@@ -54,7 +54,7 @@ export interface Framework {
   readonly processor_holds?: boolean;
 }
 
-export interface FrameworkRun {
+interface FrameworkRun {
   /** Median. */
   readonly seconds?: number;
   readonly processor?: number;
@@ -124,7 +124,7 @@ export interface TenantFigures {
 }
 
 /** Output of test/bench/suspend.py. Times in seconds. */
-export interface SuspendResults {
+interface SuspendResults {
   readonly machine: GpuMachine;
   readonly sizes: readonly {
     readonly gib: number;
@@ -149,7 +149,7 @@ export interface DisturbedFramework {
 }
 
 /** Output of test/bench/checkpoint.py. Medians of times in seconds, as a user waits. */
-export interface CheckpointResults {
+interface CheckpointResults {
   readonly machine: GpuMachine;
   readonly sizes: readonly {
     readonly gib: number;
@@ -161,7 +161,7 @@ export interface CheckpointResults {
 }
 
 /** Output of test/bench/move.py. Times in seconds, as a user waits. */
-export interface MoveResults {
+interface MoveResults {
   readonly machine: GpuMachine;
   readonly sizes: readonly {
     readonly gib: number;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parse } from 'yaml';
 import { CHART } from './chart.js';
 
-export interface AlertRule {
+interface AlertRule {
   readonly alert: string;
   readonly expr: string;
   readonly for?: string;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
 
 /** Commands of a page of docs/. */
-export interface PageCommands {
+interface PageCommands {
   /** Variables of the first block, which a user fills in. */
   readonly variables: readonly string[];
   /** The other blocks marked `sh`, as they stand. */

@@ -24,7 +24,7 @@ const MOST_CHARACTERS = 1000;
  * @param file a path that leads to it
  * @returns a function that ends the watch. @throws a system error
  */
-export function watchFreed(file: string, freed: () => void): () => void {
+function watchFreed(file: string, freed: () => void): () => void {
   const watcher: FSWatcher = watch(file, { persistent: false }, (event) => {
     if (event !== 'rename') return;
     watcher.close();

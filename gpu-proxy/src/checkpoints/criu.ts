@@ -39,7 +39,7 @@ function isRunning(name: string): boolean {
 }
 
 /** Name of its log, among its files. */
-export function logOf(name: string): string {
+function logOf(name: string): string {
   return `${name}.log`;
 }
 

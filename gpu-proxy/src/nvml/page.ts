@@ -23,7 +23,7 @@ interface DeviceState {
 type Answers = Readonly<Record<string, string>>;
 
 /** A session as its tenant's NVML shows it. */
-export interface ShownSession {
+interface ShownSession {
   readonly workerPid: number;
   /** The pid of the program in its own namespace. */
   readonly pid: number;

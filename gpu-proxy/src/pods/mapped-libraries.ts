@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { printable } from '@nvidia-virtual/service/printable';
 
-export interface MappedLibrary {
+interface MappedLibrary {
   readonly file: string;
   readonly inode: number;
 }

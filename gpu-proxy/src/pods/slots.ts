@@ -25,7 +25,7 @@ export interface SlotSettings extends SlotSize {
   oversubscription(gpu: GpuRecord): number;
 }
 
-export interface GpuSlots {
+interface GpuSlots {
   readonly count: number;
   /** Bytes of GPU memory in one slot. */
   readonly memory: number;

@@ -45,7 +45,7 @@ interface PlacedGpuMessage {
   readonly slots: number;
 }
 
-export interface ListGpusResponse {
+interface ListGpusResponse {
   readonly node: string;
   readonly gpus: readonly GpuMessage[];
   readonly selection: string;

@@ -24,7 +24,7 @@ export type MoveStep =
     };
 
 /** See MoveTime. */
-export interface MoveLimits {
+interface MoveLimits {
   /** It has not arrived in time, so it goes back. */
   readonly isOverdue: boolean;
   /** It has held slots of two GPUs for long, so it asks in vain. */

@@ -69,10 +69,6 @@ export class Cluster {
     await this.kubectl('apply', '-f', this.write(objects));
   }
 
-  tryApply(objects: readonly object[], kubeconfig?: string): Promise<CommandResult> {
-    return this.tryKubectl(['apply', '-f', this.write(objects)], kubeconfig);
-  }
-
   /** A file with these objects, for kubectl. */
   write(objects: readonly object[]): string {
     const file = path.join(this.directory, `objects-${++this.#files}.json`);

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { REPOSITORY } from '../repository.js';
 
 /** Images of the chart if no value is set. */
-export interface ChartImages {
+interface ChartImages {
   /** Registry of our own images. */
   readonly registry: string;
   /** Tag of our own images. */

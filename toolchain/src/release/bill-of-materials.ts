@@ -27,7 +27,7 @@ interface Part {
   readonly further: readonly Component[];
 }
 
-export interface BillOptions {
+interface BillOptions {
   /** Undefined: the image is not built here, and only our part of it is listed. */
   readonly contents: Readonly<Record<keyof typeof COMMANDS, ImageContents | undefined>>;
   /** Version of the cluster, for the image of kube-scheduler. */
@@ -55,7 +55,7 @@ export async function productBill(kubernetes: string): Promise<string> {
  * The SBOM of images, chart and kubectl plugin in CycloneDX's JSON. The same input gives the same
  * text, because it has neither a date nor a serial number.
  */
-export async function billOfMaterials({ contents, kubernetes }: BillOptions): Promise<string> {
+async function billOfMaterials({ contents, kubernetes }: BillOptions): Promise<string> {
   const bom = new Bom();
   const version = productVersion();
   bom.metadata.component = named(ComponentType.Application, 'nvidia-virtual', version);

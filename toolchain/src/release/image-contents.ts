@@ -5,7 +5,7 @@ import { ToolchainError } from '../errors.js';
 import { buildah, imageDigest } from '../images/buildah.js';
 import { CRIU_PACKAGES, CRIU_RELEASE } from '../images/criu.js';
 
-export interface DebianPackage {
+interface DebianPackage {
   readonly name: string;
   readonly version: string;
   readonly architecture: string;
