@@ -9,7 +9,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { mustRun } from '@nvidia-virtual/toolchain/command';
 import { cudaHome } from '@nvidia-virtual/toolchain/cuda-compiler';
 import { fetchPythonPackages, fetchPythonSource } from '@nvidia-virtual/toolchain/python-packages';
 import { cacheDirectory } from '@nvidia-virtual/toolchain/repository';
@@ -93,8 +93,8 @@ async function compile(llama: string, directory: string): Promise<void> {
   mkdirSync(bin, { recursive: true });
   const cublas = path.join(bin, 'libcublas.so.13');
   const name = ['-shared', '-fPIC', '-Wl,-soname,libcublas.so.13'];
-  await must('c++', [...name, path.join(CUBLAS, 'cublas.cpp'), '-o', cublas]);
-  await must('cmake', [
+  await mustRun('c++', [...name, path.join(CUBLAS, 'cublas.cpp'), '-o', cublas]);
+  await mustRun('cmake', [
     ...['-G', 'Ninja', '-S', llama, '-B', build, ...OPTIONS, ...compilerLauncher()],
     `-DCMAKE_CUDA_COMPILER=${path.join(home, 'bin', 'nvcc')}`,
     `-DCUDAToolkit_ROOT=${home}`,
@@ -102,21 +102,16 @@ async function compile(llama: string, directory: string): Promise<void> {
     `-DCUDA_cublas_LIBRARY=${cublas}`,
     `-DCUDA_cuda_driver_LIBRARY=${path.join(INTERPOSER, 'libcuda.so')}`,
   ]);
-  await must('cmake', ['--build', build, '-j', '2', '--target', 'llama']);
+  await mustRun('cmake', ['--build', build, '-j', '2', '--target', 'llama']);
   const test = ['-std=c++17', '-O1', '-I', path.join(llama, 'ggml', 'include')];
   test.push(path.join(llama, 'tests', 'test-backend-ops.cpp'), '-L', bin);
   test.push('-lggml', '-lggml-base', '-lggml-cpu', '-lggml-cuda', '-lpthread');
   test.push('-Wl,-rpath,$ORIGIN', '-Wl,--allow-shlib-undefined');
-  await must('c++', [...test, '-o', path.join(bin, 'test-backend-ops')]);
+  await mustRun('c++', [...test, '-o', path.join(bin, 'test-backend-ops')]);
 }
 
 /** CMake takes that of C and C++ from the environment, but not that of CUDA. */
 function compilerLauncher(): string[] {
   const launcher = process.env['CMAKE_CXX_COMPILER_LAUNCHER'];
   return launcher ? [`-DCMAKE_CUDA_COMPILER_LAUNCHER=${launcher}`] : [];
-}
-
-async function must(command: string, args: readonly string[]): Promise<void> {
-  const { status, output } = await runCommand(command, args);
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${output.slice(-5000)}`);
 }

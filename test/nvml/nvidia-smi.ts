@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { mustRun, runCommand } from '@nvidia-virtual/toolchain/command';
 import { cacheDirectory } from '@nvidia-virtual/toolchain/repository';
 
 /** The newest nvidia-smi of Debian: 550. */
@@ -49,10 +49,10 @@ async function unpack(directory: string, mirror: string): Promise<void> {
     `Dir::Cache=${directory}`,
     'APT::Sandbox::User=root',
   ].flatMap((option) => ['-o', option]);
-  await must('apt-get', [...options, '-q', 'update'], directory);
-  await must('apt-get', [...options, '-q', 'download', 'nvidia-smi'], directory);
+  await mustRun('apt-get', [...options, '-q', 'update'], { cwd: directory });
+  await mustRun('apt-get', [...options, '-q', 'download', 'nvidia-smi'], { cwd: directory });
   const archive = readdirSync(directory).find((name) => name.endsWith('.deb')) ?? '';
-  await must('dpkg-deb', ['-x', archive, 'root'], directory);
+  await mustRun('dpkg-deb', ['-x', archive, 'root'], { cwd: directory });
 }
 
 async function debianMirror(): Promise<string | undefined> {
@@ -63,9 +63,4 @@ async function debianMirror(): Promise<string | undefined> {
   } catch {
     return undefined; // no apt-get
   }
-}
-
-async function must(command: string, args: readonly string[], cwd: string): Promise<void> {
-  const { status, output } = await runCommand(command, args, { cwd });
-  if (status !== 0) throw new Error(`\`${command} ${args.join(' ')}\` failed:\n${output}`);
 }

@@ -1,6 +1,7 @@
 import { type SpawnOptions, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { ToolchainError } from './errors.js';
 import { REPOSITORY } from './repository.js';
 
 export interface CommandResult {
@@ -50,6 +51,23 @@ export function runCommand(
     );
     child.once('close', (status) => resolve({ status: status ?? 1, output }));
   });
+}
+
+/**
+ * Runs a command that must succeed, and returns its output.
+ * @param failure what cannot be done then: begins the message, for example `x could not be built`
+ * @throws ToolchainError with the output
+ */
+export async function mustRun(
+  command: string,
+  args: readonly string[],
+  { failure, ...options }: CommandOptions & { readonly failure?: string } = {},
+): Promise<string> {
+  const { status, output } = await runCommand(command, args, options);
+  if (status === 0) return output;
+  const begin = failure === undefined ? '' : `${failure}: `;
+  const place = options.cwd === undefined ? '' : ` in ${options.cwd}`;
+  throw new ToolchainError(`${begin}\`${command} ${args.join(' ')}\` failed${place}:\n${output}`);
 }
 
 /** Runs a command with output to this terminal. */

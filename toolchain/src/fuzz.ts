@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { cmakeBuild } from './cmake.js';
-import { runCommand } from './command.js';
+import { mustRun, runCommand } from './command.js';
 import { cudaCompiler } from './cuda-compiler.js';
 import { runMain, ToolchainError } from './errors.js';
 import { showProgress } from './progress.js';
@@ -94,13 +94,7 @@ async function compileImages(): Promise<void> {
     ...modes,
   ];
   for (const [index, way] of ways.entries()) {
-    const { status, output } = await runCommand(nvcc, [
-      ...way,
-      KERNELS,
-      '-o',
-      path.join(directory, String(index)),
-    ]);
-    if (status !== 0) throw new ToolchainError(`nvcc ${way.join(' ')} failed: ${output}`);
+    await mustRun(nvcc, [...way, KERNELS, '-o', path.join(directory, String(index))]);
   }
 }
 

@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from './command.js';
-import { runMain, ToolchainError } from './errors.js';
+import { mustRun } from './command.js';
+import { runMain } from './errors.js';
 import { REPOSITORY } from './repository.js';
 import { productVersion } from './version.js';
 
@@ -63,7 +63,7 @@ async function makeScript(): Promise<void> {
     '--minify',
     '--banner:js=#!/usr/bin/env node',
   ];
-  await run(tool('esbuild'), [entry, ...options, `--outfile=${place(SCRIPT)}`]);
+  await mustRun(tool('esbuild'), [entry, ...options, `--outfile=${place(SCRIPT)}`]);
   chmodSync(place(SCRIPT), 0o755);
 }
 
@@ -78,12 +78,12 @@ async function makeProgram(): Promise<void> {
       disableExperimentalSEAWarning: true,
     }),
   );
-  await run(process.execPath, ['--experimental-sea-config', configuration]);
+  await mustRun(process.execPath, ['--experimental-sea-config', configuration]);
   copyFileSync(process.execPath, place(PROGRAM));
   chmodSync(place(PROGRAM), 0o755);
   // Removes Node's debug symbols.
-  await run('strip', [place(PROGRAM)]);
-  await run(tool('postject'), [
+  await mustRun('strip', [place(PROGRAM)]);
+  await mustRun(tool('postject'), [
     place(PROGRAM),
     'NODE_SEA_BLOB',
     place('program.blob'),
@@ -96,7 +96,7 @@ async function makeProgram(): Promise<void> {
 /** Creates a reproducible archive. */
 async function makeArchive(name: string, plugin: string): Promise<void> {
   const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'];
-  await run('tar', [
+  await mustRun('tar', [
     ...same,
     '-C',
     OUTPUT,
@@ -136,9 +136,4 @@ function place(file: string): string {
 
 function tool(name: string): string {
   return path.join(REPOSITORY, 'node_modules', '.bin', name);
-}
-
-async function run(command: string, args: readonly string[]): Promise<void> {
-  const { status, output } = await runCommand(command, args);
-  if (status !== 0) throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed:\n${output}`);
 }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from './command.js';
+import { mustRun } from './command.js';
 import { ToolchainError } from './errors.js';
 import { goProgram } from './go.js';
 import { cacheDirectory, REPOSITORY } from './repository.js';
@@ -163,14 +163,11 @@ async function build(name: KubernetesTool, go: string): Promise<void> {
     what,
   ];
   try {
-    const { status, output } = await runCommand(go, args, {
+    await mustRun(go, args, {
       cwd: path.join(REPOSITORY, 'toolchain', module),
       env: { ...process.env, CGO_ENABLED: cgo === undefined ? '0' : '1' },
+      failure: `${name} could not be built`,
     });
-    if (status !== 0)
-      throw new ToolchainError(
-        `${name} could not be built: \`go ${args.join(' ')}\` failed:\n${output}`,
-      );
     renameSync(unfinished, tool);
   } finally {
     rmSync(unfinished, { force: true });

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from './command.js';
+import { mustRun, runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
+
+const FAILURE = 'Python packages could not be fetched';
 
 /**
  * Installs packages into a directory in the cache. The directory is renamed when complete.
@@ -71,22 +73,14 @@ async function pipInstall(target: string, packages: readonly string[]): Promise<
     '--target',
     target,
   ];
-  await must(python, ['-m', 'pip', 'install', ...options, ...packages]);
+  await mustRun(python, ['-m', 'pip', 'install', ...options, ...packages], { failure: FAILURE });
 }
 
 /** @returns the Python of a new virtual environment */
 async function virtualEnvironment(parent: string): Promise<string> {
   const environment = path.join(parent, 'venv');
-  await must('python3', ['-m', 'venv', environment]);
+  await mustRun('python3', ['-m', 'venv', environment], { failure: FAILURE });
   return path.join(environment, 'bin', 'python');
-}
-
-async function must(command: string, args: readonly string[]): Promise<void> {
-  const { status, output } = await runCommand(command, args);
-  if (status !== 0)
-    throw new ToolchainError(
-      `Python packages could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`,
-    );
 }
 
 function renameUnlessThere(from: string, to: string): void {

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { type CommandOptions, type CommandResult, runCommand } from '../command.js';
+import { type CommandOptions, type CommandResult, mustRun, runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { cacheDirectory, REPOSITORY } from '../repository.js';
 
@@ -57,8 +57,8 @@ export async function exportImages(
         name,
         `oci:${layout}:${name}`,
       ]);
-    const { status, output } = await runCommand('tar', ['-cf', unfinished, '-C', layout, '.']);
-    if (status !== 0) throw new ToolchainError(`${archive} could not be written:\n${output}`);
+    const failure = `${archive} could not be written`;
+    await mustRun('tar', ['-cf', unfinished, '-C', layout, '.'], { failure });
     renameSync(unfinished, archive);
   } finally {
     for (const file of [layout, unfinished]) rmSync(file, { recursive: true, force: true });

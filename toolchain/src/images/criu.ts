@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
+import { mustRun } from '../command.js';
 import { readNeeds } from '../elf.js';
 import { ToolchainError } from '../errors.js';
 import { type DebianRoot, debianArchive } from './debian-root.js';
@@ -79,8 +79,8 @@ function statusOf(root: string, packages: readonly string[]): string {
 async function extract(root: string): Promise<void> {
   const archive = await debianArchive(ROOT);
   const wanted = [PROGRAM, LIBRARIES, LICENCES, LISTS, STATUS].map((each) => `./${each}`);
-  const { status, output } = await runCommand('tar', ['-xf', archive, '-C', root, ...wanted]);
-  if (status !== 0) throw new ToolchainError(`CRIU is not in ${archive}: ${output}`);
+  const failure = `CRIU is not in ${archive}`;
+  await mustRun('tar', ['-xf', archive, '-C', root, ...wanted], { failure });
 }
 
 /** Those that a program needs, and those that these need. */

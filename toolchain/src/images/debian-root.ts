@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
-import { ToolchainError } from '../errors.js';
+import { mustRun } from '../command.js';
 import { cacheDirectory } from '../repository.js';
 
 /** A minimal Debian with further packages. */
@@ -48,12 +47,7 @@ export async function debianArchive(
     unfinished,
   ];
   try {
-    const { status, output } = await runCommand('mmdebstrap', args);
-    if (status !== 0)
-      throw new ToolchainError(
-        `A Debian file system could not be created: \`mmdebstrap ` +
-          `${args.join(' ')}\` failed:\n${output}`,
-      );
+    await mustRun('mmdebstrap', args, { failure: 'A Debian file system could not be created' });
     renameSync(unfinished, archive);
   } finally {
     rmSync(unfinished, { force: true });

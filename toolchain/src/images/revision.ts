@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
+import { mustRun, runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { buildDirectory, REPOSITORY } from '../repository.js';
 import { imageDigest, tagImage } from './buildah.js';
@@ -33,7 +33,7 @@ export async function previousRevision(
   env = process.env,
   from?: string,
 ): Promise<Revision | NoRevision> {
-  const changed = (await must('git', ['status', '--porcelain'], { cwd: repository })) !== '';
+  const changed = (await mustRun('git', ['status', '--porcelain'], { cwd: repository })) !== '';
   const name = from ?? (changed ? 'HEAD' : 'HEAD^');
   const options = { cwd: repository };
   const { status, output } = await runCommand(
@@ -71,9 +71,9 @@ export async function revisionImages(
   const known = await Promise.all(names.map(imageDigest));
   if (known.every((digest) => digest !== undefined)) return names;
   const inBackground = { cwd: directory, inBackground: true };
-  await must('npm', ['ci', '--no-audit', '--no-fund'], inBackground);
+  await mustRun('npm', ['ci', '--no-audit', '--no-fund'], inBackground);
   const tsc = path.join('node_modules', 'typescript', 'bin', 'tsc');
-  await must(process.execPath, [tsc, '-b'], inBackground);
+  await mustRun(process.execPath, [tsc, '-b'], inBackground);
   const args = [
     path.join('toolchain', 'dist', 'images', 'main.js'),
     '--tag',
@@ -83,20 +83,20 @@ export async function revisionImages(
     '--registry',
     registry,
   ];
-  await must(process.execPath, args, inBackground);
+  await mustRun(process.execPath, args, inBackground);
   return names;
 }
 
 /** Tags the images for the run of the next commit. */
 export async function keepImages({ node, control }: ProductImages): Promise<void> {
-  if ((await must('git', ['status', '--porcelain'])) !== '') return;
-  const id = (await must('git', ['rev-parse', '--short=12', 'HEAD'])).trim();
+  if ((await mustRun('git', ['status', '--porcelain'])) !== '') return;
+  const id = (await mustRun('git', ['rev-parse', '--short=12', 'HEAD'])).trim();
   for (const image of [node, control]) await tagImage(image, image.replace(/:[^:]*$/, `:${id}`));
 }
 
 async function isShallow(repository: string): Promise<boolean> {
   return (
-    (await must('git', ['rev-parse', '--is-shallow-repository'], { cwd: repository })).trim() ===
+    (await mustRun('git', ['rev-parse', '--is-shallow-repository'], { cwd: repository })).trim() ===
     'true'
   );
 }
@@ -112,19 +112,8 @@ async function hasImages(id: string, repository: string): Promise<boolean> {
 async function checkOut(id: string, directory: string): Promise<void> {
   if (existsSync(directory)) return;
   const unfinished = `${directory}.unfinished`;
-  await must('rm', ['-rf', unfinished]);
+  await mustRun('rm', ['-rf', unfinished]);
   mkdirSync(unfinished, { recursive: true });
-  await must('sh', ['-c', `git archive ${id} | tar -x -C '${unfinished}'`]);
-  await must('mv', [unfinished, directory]);
-}
-
-async function must(
-  command: string,
-  args: readonly string[],
-  { cwd = REPOSITORY, inBackground = false } = {},
-): Promise<string> {
-  const { status, output } = await runCommand(command, args, { cwd, inBackground });
-  if (status !== 0)
-    throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed in ${cwd}:\n${output}`);
-  return output;
+  await mustRun('sh', ['-c', `git archive ${id} | tar -x -C '${unfinished}'`]);
+  await mustRun('mv', [unfinished, directory]);
 }

@@ -1,7 +1,6 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
-import { ToolchainError } from '../errors.js';
+import { mustRun } from '../command.js';
 import { buildKubernetesTools, kubernetesTool } from '../kubernetes-tools.js';
 import { REPOSITORY } from '../repository.js';
 import { productVersion } from '../version.js';
@@ -36,6 +35,5 @@ export async function pushChart(
 
 async function helm(args: readonly string[]): Promise<void> {
   await buildKubernetesTools(['helm'], (line) => console.log(line));
-  const { status, output } = await runCommand(kubernetesTool('helm'), args);
-  if (status !== 0) throw new ToolchainError(`\`helm ${args.join(' ')}\` failed:\n${output}`);
+  await mustRun(kubernetesTool('helm'), args);
 }

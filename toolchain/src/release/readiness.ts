@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
-import { ToolchainError } from '../errors.js';
+import { mustRun, runCommand } from '../command.js';
 import { REPOSITORY } from '../repository.js';
 import { oneVersion } from '../rules/one-version.js';
 
@@ -24,8 +23,8 @@ export async function readTree(version: string): Promise<TreeState> {
   const { status, output } = await runCommand('git', tag);
   return {
     version,
-    changes: await git('status', '--porcelain'),
-    head: (await git('rev-parse', 'HEAD')).trim(),
+    changes: await mustRun('git', ['status', '--porcelain']),
+    head: (await mustRun('git', ['rev-parse', 'HEAD'])).trim(),
     tagged: status === 0 ? output.trim() : undefined,
     changelog: readFileSync(path.join(REPOSITORY, 'CHANGELOG.md'), 'utf8'),
     otherVersions: await oneVersion.check(),
@@ -55,10 +54,4 @@ export function changesOf(version: string, changelog: string): string {
   const sections = changelog.split(/^## /m).slice(1);
   const section = sections.find((text) => /^[^\s,]*/.exec(text)?.[0] === version) ?? '';
   return section.replace(/^.*\n?/, '').trim();
-}
-
-async function git(...args: readonly string[]): Promise<string> {
-  const { status, output } = await runCommand('git', args);
-  if (status !== 0) throw new ToolchainError(`\`git ${args.join(' ')}\` failed:\n${output}`);
-  return output;
 }

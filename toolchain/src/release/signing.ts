@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { runCommand } from '../command.js';
+import { mustRun, runCommand } from '../command.js';
 import { ToolchainError } from '../errors.js';
 import { ensurePrerequisites, SIGNING_PREREQUISITES } from '../prerequisites.js';
 
@@ -59,8 +59,7 @@ export async function signFile(file: string, key: SigningKey): Promise<void> {
 }
 
 async function gpg(home: string, args: readonly string[]): Promise<void> {
-  const { status, output } = await runCommand('gpg', ['--homedir', home, '--batch', ...args]);
-  if (status !== 0) throw new ToolchainError(`\`gpg ${args.join(' ')}\` failed:\n${output}`);
+  await mustRun('gpg', ['--homedir', home, '--batch', ...args]);
 }
 
 /** The flags that name a key, for Helm and for the commands of this package. */

@@ -1,7 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../command.js';
-import { ToolchainError } from '../errors.js';
+import { mustRun } from '../command.js';
 import { REPOSITORY } from '../repository.js';
 
 export interface TrackedFile {
@@ -11,8 +10,7 @@ export interface TrackedFile {
 
 /** Files tracked by git, without deleted ones. */
 export async function trackedFiles(): Promise<TrackedFile[]> {
-  const { status, output } = await runCommand('git', ['ls-files']);
-  if (status !== 0) throw new ToolchainError(`git ls-files failed: ${output}`);
+  const output = await mustRun('git', ['ls-files']);
   const paths = output.split('\n').filter((line) => line !== '');
   return paths
     .filter(isFile)
