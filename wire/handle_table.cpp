@@ -119,6 +119,11 @@ std::uint64_t HandleTable::parentOf(std::uint64_t handle) const {
   return found->parent == kNone ? 0 : barrier::glance(slot(found->parent).handle);
 }
 
+bool HandleTable::isPartOf(std::uint64_t handle, std::uint64_t whole) const {
+  while (handle != 0 && handle != whole) handle = parentOf(handle);
+  return handle != 0;
+}
+
 void HandleTable::bind(std::uint64_t handle, void* object) {
   std::lock_guard lock(mutex_);
   const std::uint32_t index = indexOf(handle);

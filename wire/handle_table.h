@@ -73,6 +73,8 @@ class HandleTable {
   std::uint64_t rootOf(std::uint64_t handle) const;
   /// The handle that this one ends with; 0 if it has none, or has ended.
   std::uint64_t parentOf(std::uint64_t handle) const;
+  /// Whether the handle is `whole`, or ends with it by its chain of parents.
+  bool isPartOf(std::uint64_t handle, std::uint64_t whole) const;
   /// The object's handle; 0 if it has none.
   std::uint64_t handleOf(HandleKind kind, void* object) const;
   /// Sets the object of a fixed handle (a primary context). Null clears it, and ends the handles

@@ -2,6 +2,7 @@
 // is charged by accounts/graph_memory.h, local memory of its kernels when a node names one.
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "call_numbers.h"
@@ -97,6 +98,15 @@ CUresult readElements(const Thread& thread, wire::GraphElements which, CUgraph g
                   });
   }
   return CUDA_ERROR_INVALID_VALUE;
+}
+
+/// Whether a stream captures into the graph, into one that ends with the graph or the node, or into
+/// one with which that ends. The driver leaves it undefined to destroy what a stream captures into.
+bool isCapturedInto(const Thread& thread, std::uint64_t handle) {
+  const auto& handles = thread.session.handles;
+  return std::ranges::any_of(thread.session.captures.graphs(), [&](std::uint64_t graph) {
+    return handles.isPartOf(graph, handle) || handles.isPartOf(handle, graph);
+  });
 }
 
 /// The graph that a node belongs to, as the program knows it; 0 if the node has ended.
@@ -248,18 +258,16 @@ CUresult graphElements(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   return CUDA_SUCCESS;
 }
 
-/// The driver leaves it undefined to destroy a graph that a stream captures into.
 CUresult cuGraphDestroy(Thread& thread, CUgraph hGraph) {
   const std::uint64_t handle = thread.session.handles.handleOf(wire::HandleKind::graph, hGraph);
-  if (thread.session.captures.fills(handle) || thread.session.handles.parentOf(handle) != 0)
+  if (isCapturedInto(thread, handle) || thread.session.handles.parentOf(handle) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   return thread.driver.cuGraphDestroy(hGraph);
 }
 
 CUresult cuGraphDestroyNode(Thread& thread, CUgraphNode hNode) {
-  auto& handles = thread.session.handles;
-  const std::uint64_t handle = handles.handleOf(wire::HandleKind::graphNode, hNode);
-  if (thread.session.captures.fills(handles.rootOf(handle))) return CUDA_ERROR_INVALID_VALUE;
+  const auto handle = thread.session.handles.handleOf(wire::HandleKind::graphNode, hNode);
+  if (isCapturedInto(thread, handle)) return CUDA_ERROR_INVALID_VALUE;
   return thread.driver.cuGraphDestroyNode(hNode);
 }
 

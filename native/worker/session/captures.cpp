@@ -9,9 +9,11 @@ namespace worker {
 
 bool Captures::includes(CUstream stream) const { return takesPartInCapture(driver_, stream); }
 
-bool Captures::fills(std::uint64_t graph) const {
+std::vector<std::uint64_t> Captures::graphs() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(list_, [&](const Capture& each) { return each.graph == graph; });
+  std::vector<std::uint64_t> graphs;
+  for (const Capture& each : list_) graphs.push_back(each.graph);
+  return graphs;
 }
 
 /// Replaces no capture: an equal one may be that of a thread or context that had the same address,

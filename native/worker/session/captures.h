@@ -49,8 +49,8 @@ class Captures {
     return (state_.load(std::memory_order_relaxed) & (kCount | kAbandoned)) != 0 &&
            includes(stream);
   }
-  /// Whether a stream captures into this graph.
-  bool fills(std::uint64_t graph) const;
+  /// The handles of the graphs into which streams capture.
+  std::vector<std::uint64_t> graphs() const;
 
   void began(const Capture& capture);
   /// The latest capture of the stream has ended. Returns the handle of a graph that has ended with

@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Capturing, "a capture into a graph of the program is known") {
   CHECK(worker::cuStreamBeginCaptureToGraph(frames.thread, driverStream(), into, nullptr, nullptr,
                                             0, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
   CHECK(captures() == 1);
-  CHECK(session.captures.fills(graph));
+  CHECK(session.captures.graphs() == std::vector{graph});
   CHECK(
       frames
           .call(CallNumber::cuThreadExchangeStreamCaptureMode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 struct Reply {
   CUresult status = CUDA_SUCCESS;
   std::uint64_t handle = 0;  ///< the first word behind the status
-  std::uint64_t second = 0;
+  std::uint64_t second = 0, third = 0, fourth = 0;
 };
 
 /// Calls dispatch() as one thread of the worker does, without a ring.
@@ -48,8 +48,10 @@ class Frames {
     header.call = static_cast<std::uint16_t>(number);
     const CUresult status = dispatch(thread, header, in, reply);
     wire::Decoder words(answer_.data(), reply.size());
-    const auto first = words.get<std::uint64_t>();
-    return {status, first, words.get<std::uint64_t>()};
+    Reply read{status};
+    for (std::uint64_t* word : {&read.handle, &read.second, &read.third, &read.fourth})
+      *word = words.get<std::uint64_t>();
+    return read;
   }
 
   Thread thread;

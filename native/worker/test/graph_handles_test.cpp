@@ -1,0 +1,59 @@
+// Handles of graphs that hold graphs: nothing ends that is in use.
+#include "native/worker/test/session_fixture.h"
+#include "test/unit/program.h"
+
+namespace {
+
+struct Graphs : worker::test::SimulatedSession {
+  Graphs() : SimulatedSession(64 * worker::test::kMiB) {}
+
+  std::uint64_t create() { return frames.call(CallNumber::cuGraphCreate, 0u).handle; }
+  CUresult destroy(CallNumber call, std::uint64_t handle) {
+    return frames.call(call, handle).status;
+  }
+  std::uint64_t addHost(std::uint64_t graph) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_HOST;
+    params.host.fn = reinterpret_cast<CUhostFn>(0x1000);
+    return worker::test::addNode(frames, graph, params).handle;
+  }
+  /// A conditional node, and its only body.
+  std::pair<std::uint64_t, std::uint64_t> addLoop(std::uint64_t graph) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle =
+        frames.call(CallNumber::cuGraphConditionalHandleCreate, graph, context, 0u, 0u).handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    params.conditional.size = 1;
+    params.conditional.ctx = reinterpret_cast<CUcontext>(context);
+    const auto made = worker::test::addNode(frames, graph, params);
+    CHECK(made.status == CUDA_SUCCESS);
+    return {made.handle, made.fourth};
+  }
+};
+
+TEST_CASE_FIXTURE(Graphs,
+                  "while a stream captures into a body, neither it nor what holds it ends") {
+  const std::uint64_t graph = create();
+  const auto [loop, body] = addLoop(graph);
+  const std::uint64_t other = addHost(graph);
+  const std::uint64_t stream = frames.call(CallNumber::cuStreamCreate, 1u).handle;
+  const auto begun =
+      frames.send(CallNumber::cuStreamBeginCaptureToGraph, [&](wire::Encoder& frame) {
+        frame.put(stream);
+        frame.put(body);
+        frame.put(std::uint64_t{0});  // dependencies
+        frame.put(std::uint64_t{0});  // their kinds
+        frame.put(std::uint64_t{0});  // their number
+        frame.put(CU_STREAM_CAPTURE_MODE_RELAXED);
+      });
+  CHECK(begun.status == CUDA_SUCCESS);
+  CHECK(destroy(CallNumber::cuGraphDestroy, graph) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(destroy(CallNumber::cuGraphDestroyNode, loop) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(destroy(CallNumber::cuGraphDestroyNode, other) == CUDA_SUCCESS);
+  CHECK(frames.call(CallNumber::cuStreamEndCapture, stream).status == CUDA_SUCCESS);
+  CHECK(destroy(CallNumber::cuGraphDestroyNode, loop) == CUDA_SUCCESS);
+  CHECK(destroy(CallNumber::cuGraphDestroy, graph) == CUDA_SUCCESS);
+}
+
+}  // namespace
