@@ -100,6 +100,21 @@ CUresult readElements(const Thread& thread, wire::GraphElements which, CUgraph g
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+/// The handle of a node that the driver names: one that the program knows, or a node of this very
+/// graph. The handle of another one, such as a node of a child graph, would outlive its node: 0.
+std::uint64_t handleOf(Thread& thread, CUgraphNode node, std::uint64_t graph) {
+  auto& handles = thread.session.handles;
+  if (const auto known = handles.handleOf(wire::HandleKind::graphNode, node); known != 0)
+    return known;
+  Elements own;
+  auto* const of = static_cast<CUgraph>(handles.find(wire::HandleKind::graph, graph));
+  if (node == nullptr || thread.full() ||
+      readElements(thread, wire::GraphElements::nodes, of, nullptr, own) != CUDA_SUCCESS ||
+      std::ranges::find(own.nodes, node) == own.nodes.end())
+    return 0;
+  return thread.add(wire::HandleKind::graphNode, node, graph);
+}
+
 /// Whether a stream captures into the graph, into one that ends with the graph or the node, or into
 /// one with which that ends. The driver leaves it undefined to destroy what a stream captures into.
 bool isCapturedInto(const Thread& thread, std::uint64_t handle) {
@@ -265,6 +280,16 @@ CUresult cuGraphDestroy(Thread& thread, CUgraph hGraph) {
   return thread.driver.cuGraphDestroy(hGraph);
 }
 
+CUresult cuGraphNodeFindInClone(Thread& thread, CUgraphNode* phNode, CUgraphNode hOriginalNode,
+                                CUgraph hClonedGraph) {
+  if (const CUresult status =
+          thread.driver.cuGraphNodeFindInClone(phNode, hOriginalNode, hClonedGraph);
+      status != CUDA_SUCCESS)
+    return status;
+  const auto clone = thread.session.handles.handleOf(wire::HandleKind::graph, hClonedGraph);
+  return handleOf(thread, *phNode, clone) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuGraphDestroyNode(Thread& thread, CUgraphNode hNode) {
   const auto handle = thread.session.handles.handleOf(wire::HandleKind::graphNode, hNode);
   if (isCapturedInto(thread, handle)) return CUDA_ERROR_INVALID_VALUE;
@@ -297,7 +322,7 @@ CUresult cuGraphInstantiateWithParams(Thread& thread, wire::Decoder& in, wire::E
   out.put<std::uint64_t>(status == CUDA_SUCCESS ? thread.add(wire::HandleKind::graphExec, exec)
                                                 : 0);
   out.put(params.result_out);
-  putNode(thread, out, params.hErrNode_out, handle);
+  out.put(handleOf(thread, params.hErrNode_out, handle));
   return status;
 }
 
@@ -340,8 +365,8 @@ CUresult cuGraphExecUpdate_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   CUgraphExecUpdateResultInfo info{};
   const CUresult status = thread.driver.cuGraphExecUpdate_v2(exec, graph, &info);
   out.put(info.result);
-  putNode(thread, out, info.errorNode, handle);
-  putNode(thread, out, info.errorFromNode, handle);
+  out.put(handleOf(thread, info.errorNode, handle));
+  out.put(handleOf(thread, info.errorFromNode, handle));
   return status;
 }
 

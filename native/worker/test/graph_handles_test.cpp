@@ -1,12 +1,14 @@
-// Handles of graphs that hold graphs: nothing ends that is in use.
+// Handles of graphs that hold graphs: none outlives its object, and nothing ends that is in use.
 #include "native/worker/test/session_fixture.h"
 #include "test/unit/program.h"
+#include "wire/graph.h"
 
 namespace {
 
 struct Graphs : worker::test::SimulatedSession {
   Graphs() : SimulatedSession(64 * worker::test::kMiB) {}
 
+  std::uint64_t handles() const { return session.handles.size(); }
   std::uint64_t create() { return frames.call(CallNumber::cuGraphCreate, 0u).handle; }
   CUresult destroy(CallNumber call, std::uint64_t handle) {
     return frames.call(call, handle).status;
@@ -15,6 +17,13 @@ struct Graphs : worker::test::SimulatedSession {
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_HOST;
     params.host.fn = reinterpret_cast<CUhostFn>(0x1000);
+    return worker::test::addNode(frames, graph, params).handle;
+  }
+  /// A node that holds a copy of the other graph.
+  std::uint64_t addChild(std::uint64_t graph, std::uint64_t other) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = reinterpret_cast<CUgraph>(other);
     return worker::test::addNode(frames, graph, params).handle;
   }
   /// A conditional node, and its only body.
@@ -31,6 +40,41 @@ struct Graphs : worker::test::SimulatedSession {
     return {made.handle, made.fourth};
   }
 };
+
+TEST_CASE_FIXTURE(Graphs, "the node that the driver refuses ends with the graph that holds it") {
+  const std::uint64_t inner = create(), outer = create();
+  addHost(inner);
+  const auto [loop, body] = addLoop(outer);
+  const std::uint64_t before = handles();
+  const std::uint64_t child = addChild(body, inner);
+  const auto refused = frames.call(CallNumber::cuGraphInstantiateWithParams, outer,
+                                   std::uint64_t{0}, std::uint64_t{0});
+  CHECK(refused.status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(destroy(CallNumber::cuGraphDestroyNode, child) == CUDA_SUCCESS);
+  CHECK(handles() == before);
+  const std::uint64_t node = addHost(body);
+  const auto again = frames.call(CallNumber::cuGraphInstantiateWithParams, outer, std::uint64_t{0},
+                                 std::uint64_t{0});
+  CHECK(again.third == node);
+}
+
+TEST_CASE_FIXTURE(Graphs, "a node that is found in a clone ends with the graph that holds it") {
+  const std::uint64_t inner = create(), outer = create();
+  addHost(inner);
+  const std::uint64_t child = addChild(outer, inner);
+  const std::uint64_t held = frames.call(CallNumber::cuGraphChildGraphNodeGetGraph, child).handle;
+  const std::uint64_t node =
+      frames.call(CallNumber::graphElements, wire::GraphElements::nodes, held, std::uint64_t{0})
+          .third;
+  const std::uint64_t clone = frames.call(CallNumber::cuGraphClone, outer).handle;
+  const std::uint64_t before = handles();
+  const auto found = frames.call(CallNumber::cuGraphNodeFindInClone, child, clone);
+  CHECK(found.status == CUDA_SUCCESS);
+  CHECK(handles() == before + 1);
+  frames.call(CallNumber::cuGraphNodeFindInClone, node, clone);
+  CHECK(destroy(CallNumber::cuGraphDestroyNode, found.handle) == CUDA_SUCCESS);
+  CHECK(handles() == before);
+}
 
 TEST_CASE_FIXTURE(Graphs,
                   "while a stream captures into a body, neither it nor what holds it ends") {
