@@ -228,12 +228,12 @@ export class NodeProcesses {
   }
 
   #startArbiter(): Arbiter {
-    const { installation, launcher, logger } = this.#options.host;
+    const { installation, addon, launcher, logger } = this.#options.host;
     const { window, overrunLimit, guaranteedShare } = this.#settings;
     return new Arbiter({
       command: (args) => launcher.command(installation.arbiter, args, 'node service'),
       socket: this.#options.state.arbiterSocket,
-      ...{ logger, window, overrunLimit, guaranteedShare },
+      ...{ addon, logger, window, overrunLimit, guaranteedShare },
       restarted: () => this.#options.arbiterRestarted(),
       table: () => this.#arbiterTable(),
     });

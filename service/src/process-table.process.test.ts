@@ -1,7 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { identifyProcess, isAlive, userOf, usersOfProcesses } from './process-table.js';
+import {
+  findProcesses,
+  identifyProcess,
+  isAlive,
+  userOf,
+  usersOfProcesses,
+} from './process-table.js';
 import { until } from './testing/eventually.js';
 
 test('isAlive() is true for this process and names its program', () => {
@@ -80,3 +86,23 @@ asRoot('the user id of a process in another pid namespace is not found', async (
   parent.kill('SIGKILL');
   await once(parent, 'exit');
 });
+
+asRoot('a process in another pid namespace is not found by its command line', async () => {
+  const words = ['--figures', `/figures-of-${process.pid}`];
+  const inside = `exec python3 -c 'import time; time.sleep(1000)' ${words.join(' ')}`;
+  const has = (pid: string) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0--figures\0');
+  const parent = spawn('unshare', ['--pid', '--fork', '--kill-child', 'sh', '-c', inside]);
+  const own = spawn('sh', ['-c', inside]);
+  try {
+    await until(() => childrenOf(parent.pid).some(has));
+    await until(() => has(String(own.pid)));
+    expect(findProcesses(...words).map(({ pid }) => pid)).toEqual([own.pid]);
+  } finally {
+    for (const each of [parent, own]) each.kill('SIGKILL');
+  }
+});
+
+function childrenOf(pid: number | undefined): string[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
+}

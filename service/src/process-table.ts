@@ -37,13 +37,18 @@ export function findProcess(...words: readonly string[]): ProcessIdentity | unde
   return findProcesses(...words)[0];
 }
 
-/** Finds all of them. */
+/**
+ * Finds all of them. Processes of other pid namespaces are left out: a program in a container can
+ * have any command line.
+ */
 export function findProcesses(...words: readonly string[]): ProcessIdentity[] {
   const wanted = `\0${words.join('\0')}\0`;
   const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return numbers
-    .filter((pid) =>
-      readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted),
+    .filter(
+      (pid) =>
+        readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted) &&
+        pidsOf(pid).length === 1,
     )
     .map((pid) => identifyProcess(Number(pid)));
 }

@@ -5,10 +5,11 @@ import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
-import { findProcess } from '@nvidia-virtual/service/process-table';
+import { findProcess, findProcesses } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { pino } from 'pino';
+import { Addon } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 
@@ -67,6 +68,7 @@ function start(): Arbiter {
   const arbiter = new Arbiter({
     command: (args) => [locateInstallation().arbiter, args],
     socket,
+    addon: new Addon(locateInstallation().addon),
     logger,
     window: 5000,
     overrunLimit: 0,
@@ -137,6 +139,26 @@ test('an arbiter that hangs with an open socket is killed and restarted', async 
   expect(log.map(({ msg }) => msg)).toContain(
     'The arbiter of GPU time has not answered for 5 s. It is killed and started again.',
   );
+});
+
+test('another process with its command line is not killed in its place', async () => {
+  const decoy = spawn(process.execPath, [
+    ...['-e', 'console.log("ready"); setInterval(() => {}, 1000)'],
+    ...['--', '--socket', socket],
+  ]);
+  await once(decoy.stdout, 'data');
+  const real = () =>
+    findProcesses('--socket', socket).find(({ pid }) => pid !== decoy.pid)?.pid as number;
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  const pid = real();
+  process.kill(pid, 'SIGSTOP');
+  await until(() => ![pid, undefined].includes(real()));
+  arbiter.remove(SPECIFICATION.id);
+  await known(arbiter, SPECIFICATION.id);
+  expect(decoy.signalCode).toBeNull();
+  decoy.kill('SIGKILL');
+  await once(decoy, 'exit');
 });
 
 test('the overrun limit is sent, and again when it changes', async () => {
@@ -213,6 +235,7 @@ test('an arbiter that cannot start is logged with the reason', async () => {
   const arbiter = new Arbiter({
     command: (args) => ['/nonexistent', args],
     socket: `${directory}.sock`,
+    addon: new Addon(locateInstallation().addon),
     logger,
     window: 5000,
     overrunLimit: 0,

@@ -3,9 +3,9 @@ import { createConnection, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { AllocationSpecification, TimeUse } from '@nvidia-virtual/ledger';
 import { systemReason } from '@nvidia-virtual/service/errors';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { Supervisor } from '@nvidia-virtual/service/supervisor';
 import type { Logger } from 'pino';
+import type { Addon } from '../host/addon.js';
 import type { Command } from '../host/launcher.js';
 
 /** The complete state of the arbiter. The arbiter drops everything else. */
@@ -18,6 +18,7 @@ interface ArbiterOptions {
   /** Returns the command that starts it with these arguments. */
   command(args: readonly string[]): Command;
   readonly socket: string;
+  readonly addon: Pick<Addon, 'peerCredentials'>;
   readonly logger: Logger;
   /** Length of a window in microseconds while several allocations compete. */
   readonly window: number;
@@ -226,8 +227,13 @@ export class Arbiter {
     this.#connection?.destroy();
   }
 
+  /**
+   * The kernel knows which process listens. A program could have the arbiter's command line.
+   * Undefined without a connection, and if that process is outside of this PID namespace.
+   */
   #findPid(): number | undefined {
-    return findProcess('--socket', this.#options.socket)?.pid;
+    if (!this.#connection || this.#connection.destroyed) return undefined;
+    return this.#options.addon.peerCredentials(this.#connection).pid || undefined;
   }
 
   #start(): void {
