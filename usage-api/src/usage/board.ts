@@ -12,7 +12,7 @@ interface BoardOptions {
   readonly pods: Mirror<GpuPod>;
   readonly nodes: Mirror<GpuNode>;
   readonly figures: Figures;
-  /** Milliseconds between two reads of the ledger while clients are active. */
+  /** Milliseconds between two reads of the ledger while clients are active, or a read failed. */
   readonly interval: number;
   /** The same without active clients. It keeps figures recent for the next request. */
   readonly restingInterval: number;
@@ -102,7 +102,9 @@ export class Board {
     this.#compose();
     const watched = this.pods.listenerCount('changes') + this.nodes.listenerCount('changes') > 0;
     const active = watched || Date.now() < this.#activeUntil;
-    const pause = active ? this.#options.interval : this.#options.restingInterval;
+    // After a failure, requests do not wait for a read: the next one must see that Redis is back.
+    const soon = active || this.#options.figures.trouble !== undefined;
+    const pause = soon ? this.#options.interval : this.#options.restingInterval;
     this.#timer = setTimeout(
       () => void this.#cycle(),
       Math.max(pause, this.#composeTime * PAUSE_FACTOR),
