@@ -9,7 +9,9 @@ import { NAMESPACE } from './release.js';
 import type { NodeScenario, NodeScene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
-const FILES = `${STATE_ROOT}/state/checkpoints/saved`;
+/** Name of the pod that is saved. */
+export const SAVED = 'saved';
+const FILES = `${STATE_ROOT}/state/checkpoints/${SAVED}`;
 
 /** Problem of other systems: to replace the driver of a node ends all programs of its GPUs. */
 export const checkpoint: NodeScenario = {
@@ -17,10 +19,9 @@ export const checkpoint: NodeScenario = {
   about: 'a pod that computes goes to a file and back, after its worker and the node’s pod ended',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
-    await tenants.apply(tenantPod('saved', { does: 'keep 2' }));
-    await tenants.logUntil('saved', 'working');
+    await tenants.apply(tenantPod(SAVED, { does: 'keep 2' }));
+    await tenants.logUntil(SAVED, 'working');
     const [id = ''] = allocations();
-    const before = workers();
     const lost = await onNode(scene, 'checkpoint', id, '/tmp/saved');
     tally.judge(
       'a directory of the container is refused',
@@ -28,27 +29,35 @@ export const checkpoint: NodeScenario = {
         ? []
         : [lost.output],
     );
-    const written = await onNode(scene, 'checkpoint', id, FILES);
-    tally.judge('its GPU side is in a file', [
-      ...(written.status === 0 && existsSync(FILES) ? [] : [written.output]),
-      ...(await untilGone(before)),
-    ]);
-    const rounds = await tenants.rounds('saved');
+    await judgeSave(scene);
+    const rounds = await tenants.rounds(SAVED);
     await replaceNodePod(scene);
-    const restored = await onNode(scene, 'restore', FILES);
-    tally.judge(
-      'another pod of the node restores it',
-      restored.status === 0 ? [] : [restored.output],
-    );
-    await tenants.logUntil('saved', `${rounds + 20} rounds`);
+    await judgeRestore(scene, 'another pod of the node restores it');
+    await tenants.logUntil(SAVED, `${rounds + 20} rounds`);
     tally.judge('it goes on with right results at the same addresses', [
-      ...(runsUndisturbed(await tenants.pod('saved')) ? [] : [await tenants.describe('saved')]),
-      ...(await usageProblems(cluster, tenants.namespace, { saved: 1 })),
+      ...(runsUndisturbed(await tenants.pod(SAVED)) ? [] : [await tenants.describe(SAVED)]),
+      ...(await usageProblems(cluster, tenants.namespace, { [SAVED]: 1 })),
     ]);
-    await tenants.delete('pod/saved');
+    await tenants.delete(`pod/${SAVED}`);
     await untilOffered(cluster, SLOTS);
   },
 };
+
+/** Writes the GPU side of the only pod at work to a file. */
+export async function judgeSave(scene: NodeScene): Promise<void> {
+  const [id = ''] = allocations();
+  const before = workers();
+  const { status, output } = await onNode(scene, 'checkpoint', id, FILES);
+  scene.tally.judge('its GPU side is in a file', [
+    ...(status === 0 && existsSync(FILES) ? [] : [output]),
+    ...(await untilGone(before)),
+  ]);
+}
+
+export async function judgeRestore(scene: NodeScene, what: string): Promise<void> {
+  const { status, output } = await onNode(scene, 'restore', FILES);
+  scene.tally.judge(what, status === 0 ? [] : [output]);
+}
 
 /** Runs a command of gpu-proxy, as an administrator does. */
 async function onNode({ cluster }: NodeScene, ...words: readonly string[]) {

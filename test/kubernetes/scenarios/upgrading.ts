@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { chartImages } from '@nvidia-virtual/toolchain/images/chart-images';
 import { previousImages } from '../images.js';
+import { judgeRestore, judgeSave, SAVED } from './checkpoint.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantDeployment, tenantPod } from './pods.js';
 import { judgeLeavings } from './processes.js';
@@ -10,16 +11,18 @@ import type { NodeScenario, NodeScene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 import { judgeWhatIsLeft } from './uninstallation.js';
 
-const REPLICAS = 3;
+const REPLICAS = 2;
 /** The last commit before the work on the first release. */
 const FIRST = '2ba512c';
 
 export const upgrading: NodeScenario = {
   name: 'upgrading',
-  about: 'from the images of the previous commit to the current ones and back, while pods continue',
+  about:
+    'from the images of the previous commit to the current ones and back, while pods continue, ' +
+    'and one is in a file',
   installs: true,
   prepare: () => imagesOf(undefined),
-  play: (scene) => upgradeFrom(scene),
+  play: (scene) => upgradeFrom(scene, undefined),
 };
 
 export const upgradingFromFirst: NodeScenario = {
@@ -27,7 +30,7 @@ export const upgradingFromFirst: NodeScenario = {
   about: `the same from ${FIRST}, whose images take half an hour to build`,
   installs: true,
   onlyByName: true,
-  play: (scene) => upgradeFrom(scene, FIRST),
+  play: (scene) => upgradeFrom(scene, FIRST), // has no checkpoints
 };
 
 const made = new Map<string | undefined, ReturnType<typeof previousImages>>();
@@ -40,9 +43,9 @@ function imagesOf(from: string | undefined): ReturnType<typeof previousImages> {
 
 /**
  * Problem of other systems: an upgrade overwrites the library that running programs have mapped,
- * and they crash. @param from default: the previous commit
+ * and they crash. @param from undefined: the previous commit
  */
-async function upgradeFrom(scene: NodeScene, from?: string): Promise<void> {
+async function upgradeFrom(scene: NodeScene, from: string | undefined): Promise<void> {
   const { cluster, tally, tenants } = scene;
   const previous = await imagesOf(from);
   if ('missing' in previous)
@@ -57,19 +60,29 @@ async function upgradeFrom(scene: NodeScene, from?: string): Promise<void> {
     'images.redis': chart.redis,
   });
   await untilOffered(cluster, SLOTS);
+  const saves = from === undefined;
+  if (saves) {
+    await tenants.apply(tenantPod(SAVED, { does: 'keep 2', slots: 2 }));
+    await tenants.logUntil(SAVED, 'working');
+    await judgeSave(scene);
+  }
   await tenants.apply(tenantDeployment('old', REPLICAS, { slots: 2 }));
   await tenants.available('old', REPLICAS);
   const old = (await tenants.pods()).map(({ metadata }) => metadata?.name ?? '');
   for (const name of old) await tenants.logUntil(name, 'working');
 
   await upgrade(cluster);
+  if (saves) {
+    await untilReady(cluster, 'node');
+    await judgeRestore(scene, 'the new version restores what the former one wrote');
+  }
   await judgeChange(scene, `upgrade from ${previous.id}`, old);
 
   await tenants.apply(tenantPod('young', { slots: 2 }));
   await tenants.logUntil('young', 'working');
   await cluster.helm('rollback', RELEASE, '1', '-n', NAMESPACE, '--wait', '--timeout', '120s');
   await judgeChange(scene, `rollback to ${previous.id}`, [...old, 'young']);
-  await tenants.delete('deployment/old', 'pod/young');
+  await tenants.delete('deployment/old', 'pod/young', ...(saves ? [`pod/${SAVED}`] : []));
   await tenants.gone();
   await judgeLeavings(scene);
   await uninstall(cluster);
