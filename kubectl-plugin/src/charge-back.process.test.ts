@@ -16,7 +16,7 @@ const calls = () => kubectl?.calls ?? [];
 
 function read(answer: Answer, { prometheus = 'monitoring/prometheus:9090', since = '30d' } = {}) {
   kubectl = new FakeKubectl(answer);
-  return readNamespaceUsage(kubectl.client(), { prometheus, since, timeout: '5s' });
+  return readNamespaceUsage(kubectl.client(), { prometheus, since });
 }
 
 const sample = (namespace: string, quantity: string, value: string) => ({

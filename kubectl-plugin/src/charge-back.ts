@@ -35,8 +35,6 @@ interface PrometheusOptions {
   readonly prometheus: string;
   /** In Prometheus' format, such as 30d. */
   readonly since: string;
-  /** In kubectl's format. */
-  readonly timeout: string;
 }
 
 interface Answer {
@@ -57,7 +55,7 @@ const PERIOD = /^[1-9]\d*[mhdw]$/;
  */
 export async function readNamespaceUsage(
   kubectl: Kubectl,
-  { prometheus, since, timeout }: PrometheusOptions,
+  { prometheus, since }: PrometheusOptions,
 ): Promise<NamespaceUsage[]> {
   const [, namespace, service] = SERVICE.exec(prometheus) ?? [];
   if (namespace === undefined || service === undefined)
@@ -69,7 +67,7 @@ export async function readNamespaceUsage(
   const path = `/api/v1/namespaces/${namespace}/services/${service}/proxy/api/v1/query`;
   const query = new URLSearchParams({ query: allInOne(chargeBackQueries(since)) });
   try {
-    return toUsage(JSON.parse(await kubectl.get(`${path}?${query}`, timeout)) as Answer);
+    return toUsage(JSON.parse(await kubectl.get(`${path}?${query}`)) as Answer);
   } catch (error) {
     throw explainPrometheus(error, prometheus, namespace);
   }

@@ -65,7 +65,12 @@ async function propose(
   try {
     const line = parseCommandLine(flag === undefined ? before : before.slice(0, -1), version);
     if (typeof line === 'string') return [];
-    const kubectl = new Kubectl({ connection: line.connection, environment, say: () => {} });
+    const kubectl = new Kubectl({
+      connection: line.connection,
+      environment,
+      requestTimeout: TIMEOUT,
+      say: () => {},
+    });
     if (flag !== undefined) return await fromKubeconfig(flag, kubectl);
     return await names(line, before, kubectl);
   } catch {
@@ -111,7 +116,7 @@ async function names(
   const word = before.findLast((one) => COMMANDS.includes(one));
   if (request.what === 'namespaces' || request.what === 'bundle') return [];
   if (word === undefined) return [...COMMANDS];
-  const client = new UsageClient(kubectl, TIMEOUT);
+  const client = new UsageClient(kubectl);
   const { items } = NODE_COMMANDS.includes(request.what)
     ? await client.nodes({})
     : await client.pods({ namespace: given.namespace ?? (await kubectl.namespace()) });

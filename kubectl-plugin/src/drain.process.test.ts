@@ -13,8 +13,8 @@ afterEach(() => kubectl.remove());
 
 function drain(timeoutMs: number, ...answers: readonly Answer[]): Drain {
   kubectl = new FakeKubectl(GPUS, ...answers);
-  const client = new UsageClient(kubectl.client(), '5s', []);
-  const named = { node: 'n', gpu: '0', timeoutMs, requestTimeout: '5s', pauseMs: 1 };
+  const client = new UsageClient(kubectl.client(), []);
+  const named = { node: 'n', gpu: '0', timeoutMs, pauseMs: 1 };
   return new Drain({ kubectl: kubectl.client(), client, ...named });
 }
 

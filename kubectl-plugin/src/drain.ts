@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
 import { DRAINED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { KubectlError, PluginError } from './errors.js';
+import { explainForbidden, KubectlError, PluginError } from './errors.js';
 import type { Kubectl } from './kubectl.js';
 import { findGpu } from './node-gpu.js';
 import { PodObject } from './pod-object.js';
@@ -16,8 +16,6 @@ interface DrainOptions {
   readonly gpu: string;
   /** Time for the pods to leave, in milliseconds. 0: they are not waited for. */
   readonly timeoutMs: number;
-  /** Of each request, in the format of --request-timeout. */
-  readonly requestTimeout: string;
   readonly pauseMs?: number;
 }
 
@@ -91,12 +89,12 @@ export class Drain {
     now: PodGpuUsage | undefined,
     uuid: string,
   ): Promise<string> {
-    const { kubectl, requestTimeout } = this.#options;
+    const { kubectl } = this.#options;
     if (now === undefined) return `${namespace}/${name} has ended.`;
     const present = now.containers.flatMap(({ gpus }) => gpus)[0];
     if (!isOn(now, uuid))
       return `${namespace}/${name} is on GPU ${present?.index ?? present?.uuid} now.`;
-    const object = new PodObject({ kubectl, namespace, name, requestTimeout });
+    const object = new PodObject({ kubectl, namespace, name });
     const reason = await object.latestEvent(podUid, 'GpuNotMoved');
     return `${namespace}/${name} stays: ${reason ?? 'it has not moved in time.'}`;
   }
@@ -108,23 +106,22 @@ export class Drain {
 
   /** Its version excludes that a change of another user is lost. */
   async #change(change: (drained: Set<string>) => unknown): Promise<void> {
-    const { kubectl, node, requestTimeout } = this.#options;
+    const { kubectl, node } = this.#options;
     const path = `/api/v1/nodes/${encodeURIComponent(node)}`;
     for (let attempt = 1; ; attempt++) {
       try {
-        const { metadata } = JSON.parse(await kubectl.get(path, requestTimeout)) as NodeObject;
+        const { metadata } = JSON.parse(await kubectl.get(path)) as NodeObject;
         const drained = drainedGpus(metadata.annotations?.[DRAINED_ANNOTATION]);
         change(drained);
         const value = drained.size > 0 ? [...drained].join(',') : null;
         const annotations = { [DRAINED_ANNOTATION]: value };
         const { resourceVersion } = metadata;
         const patch = { metadata: { resourceVersion, annotations } };
-        return await kubectl.patchNode(node, patch, requestTimeout);
+        return await kubectl.patchNode(node, patch);
       } catch (error) {
-        if (!(error instanceof KubectlError)) throw error;
-        if (error.reason === 'Forbidden')
-          throw new PluginError('DRAIN_FORBIDDEN', { reason: error.answer.replace(/\.$/, '') });
-        if (error.reason !== 'Conflict' || attempt === MOST_ATTEMPTS) throw error;
+        const isConflict = error instanceof KubectlError && error.reason === 'Conflict';
+        if (!isConflict || attempt === MOST_ATTEMPTS)
+          throw explainForbidden(error, 'DRAIN_FORBIDDEN');
       }
     }
   }

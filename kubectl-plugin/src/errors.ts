@@ -99,6 +99,16 @@ const AWAY = ['ServiceUnavailable', 'Timeout'];
 /** Message of an API server without the usage API. */
 const NO_SUCH_PATH = 'the server could not find the requested resource';
 
+/** Converts a refusal by RBAC to a PluginError with this code. Other errors stay unchanged. */
+export function explainForbidden(
+  error: unknown,
+  code: 'DRAIN_FORBIDDEN' | 'MOVE_FORBIDDEN' | 'SUSPENSION_FORBIDDEN',
+): unknown {
+  return error instanceof KubectlError && error.reason === 'Forbidden'
+    ? new PluginError(code, { reason: error.answer.replace(/\.$/, '') })
+    : error;
+}
+
 /** Converts an error of a request to Prometheus to a PluginError. Other errors stay unchanged. */
 export function explainPrometheus(error: unknown, prometheus: string, namespace: string): unknown {
   if (error instanceof SyntaxError)

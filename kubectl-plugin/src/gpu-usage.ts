@@ -32,9 +32,10 @@ export class GpuUsage {
     this.#kubectl = new Kubectl({
       connection: line.connection,
       environment: terminal.environment,
+      requestTimeout: line.flags.requestTimeout,
       say: (text) => terminal.err.write(text),
     });
-    this.#client = new UsageClient(this.#kubectl, line.flags.requestTimeout);
+    this.#client = new UsageClient(this.#kubectl);
   }
 
   /** @throws PluginError, KubectlError */
@@ -58,14 +59,14 @@ export class GpuUsage {
   }
 
   async #changePod(what: 'suspend' | 'resume' | 'move', name: string | undefined): Promise<void> {
-    const { timeout: timeoutMs, requestTimeout, gpu } = this.#line.flags;
+    const { timeout: timeoutMs, gpu } = this.#line.flags;
     if (name === undefined)
       throw new PluginError('USAGE', { reason: `"${what}" requires the name of a pod` });
     if (what === 'move' && gpu === undefined)
       throw new PluginError('USAGE', { reason: '"move" requires --gpu' });
     const [kubectl, client, namespace] = [this.#kubectl, this.#client, await this.#namespace()];
     const named = { namespace: namespace ?? '', name };
-    const pod = new PodObject({ kubectl, requestTimeout, ...named });
+    const pod = new PodObject({ kubectl, ...named });
     const sentence =
       what === 'move'
         ? await new Move({ pod, client, timeoutMs, ...named, gpu: gpu ?? '' }).run()
@@ -74,11 +75,11 @@ export class GpuUsage {
   }
 
   async #changeGpu(what: 'drain' | 'undrain', node: string | undefined): Promise<void> {
-    const { timeout: timeoutMs, requestTimeout, gpu } = this.#line.flags;
+    const { timeout: timeoutMs, gpu } = this.#line.flags;
     if (node === undefined || gpu === undefined)
       throw new PluginError('USAGE', { reason: `"${what}" requires a node and --gpu` });
     const [kubectl, client] = [this.#kubectl, this.#client];
-    const drain = new Drain({ kubectl, client, node, gpu, timeoutMs, requestTimeout });
+    const drain = new Drain({ kubectl, client, node, gpu, timeoutMs });
     const say = (line: string) => this.#printLines([line]);
     this.#print(`${what === 'drain' ? await drain.drain(say) : await drain.undrain()}\n`);
   }
@@ -107,11 +108,8 @@ export class GpuUsage {
     const { output, headers, namespace, sortBy, since } = flags;
     if (flags.watch)
       throw new PluginError('USAGE', { reason: '"namespaces" is a sum and cannot be watched' });
-    const all = await readNamespaceUsage(this.#kubectl, {
-      prometheus: flags.prometheus,
-      since,
-      timeout: flags.requestTimeout,
-    });
+    const { prometheus } = flags;
+    const all = await readNamespaceUsage(this.#kubectl, { prometheus, since });
     const shown = sortNamespaces(all, sortBy).filter(
       (one) => namespace === undefined || one.namespace === namespace,
     );

@@ -11,7 +11,7 @@ function clientOf(...answers: readonly Answer[]): Kubectl {
 }
 
 test('passes the connection flags on unchanged', async () => {
-  expect(await clientOf({ output: '{}' }).get('/p?q=1', '5s')).toBe('{}');
+  expect(await clientOf({ output: '{}' }).get('/p?q=1')).toBe('{}');
   expect(kubectl.calls).toEqual([
     ['get', '--raw', '/p?q=1', '--request-timeout=5s', '--context=a b; $(c)', '--as-group=d'],
   ]);
@@ -19,14 +19,14 @@ test('passes the connection flags on unchanged', async () => {
 
 test('a failure throws the last error and prints earlier output', async () => {
   const client = clientOf({ warning: 'Open https://localhost\n', error: 'error: no\nmore\n' });
-  await expect(client.get('/p', '5s')).rejects.toEqual(new KubectlError('error: no\nmore'));
+  await expect(client.get('/p')).rejects.toEqual(new KubectlError('error: no\nmore'));
   expect(kubectl.said).toBe('Open https://localhost\n');
 });
 
 test('a warning is printed once', async () => {
   const client = clientOf({ output: '{}', warning: 'Warning: old\n' });
-  await client.get('/p', '5s');
-  await client.get('/p', '5s');
+  await client.get('/p');
+  await client.get('/p');
   expect(kubectl.said).toBe('Warning: old\n');
 });
 
@@ -56,6 +56,6 @@ test('names of the kubeconfig', async () => {
 test('without kubectl, an error says so', async () => {
   clientOf();
   const environment = { PATH: '/absent' };
-  const client = new Kubectl({ connection: [], environment, say: () => {} });
-  await expect(client.get('/p', '5s')).rejects.toEqual(new PluginError('KUBECTL_MISSING'));
+  const client = new Kubectl({ connection: [], environment, requestTimeout: '5s', say: () => {} });
+  await expect(client.get('/p')).rejects.toEqual(new PluginError('KUBECTL_MISSING'));
 });

@@ -7,6 +7,8 @@ interface KubectlOptions {
   /** kubectl's flags that choose cluster and user. */
   readonly connection: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
+  /** Of each request but watches, in the format of --request-timeout. */
+  readonly requestTimeout: string;
   /** Receives what kubectl writes to standard error, except its final error. */
   readonly say: (text: string) => void;
 }
@@ -24,24 +26,28 @@ export class Kubectl {
     this.#options = options;
   }
 
-  /** @param timeout in the format of --request-timeout. @throws KubectlError, PluginError */
-  get(path: string, timeout: string): Promise<string> {
-    return this.#text(['get', '--raw', path, `--request-timeout=${timeout}`]);
+  /** @throws KubectlError, PluginError */
+  get(path: string): Promise<string> {
+    return this.#request(['get', '--raw', path]);
   }
 
-  /** @param patch a merge patch. @param timeout as above. @throws KubectlError, PluginError */
-  async patchPod(namespace: string, name: string, patch: object, timeout: string): Promise<void> {
-    await this.#patch(['pod', name, `--namespace=${namespace}`], patch, timeout);
+  /** @param patch a merge patch. @throws KubectlError, PluginError */
+  async patchPod(namespace: string, name: string, patch: object): Promise<void> {
+    await this.#patch(['pod', name, `--namespace=${namespace}`], patch);
   }
 
   /** As patchPod(). */
-  async patchNode(name: string, patch: object, timeout: string): Promise<void> {
-    await this.#patch(['node', name], patch, timeout);
+  async patchNode(name: string, patch: object): Promise<void> {
+    await this.#patch(['node', name], patch);
   }
 
-  async #patch(target: readonly string[], patch: object, timeout: string): Promise<void> {
+  async #patch(target: readonly string[], patch: object): Promise<void> {
     const content = ['--type=merge', '--patch', JSON.stringify(patch), '--output=name'];
-    await this.#text(['patch', ...target, ...content, `--request-timeout=${timeout}`]);
+    await this.#request(['patch', ...target, ...content]);
+  }
+
+  #request(args: readonly string[]): Promise<string> {
+    return this.#text([...args, `--request-timeout=${this.#options.requestTimeout}`]);
   }
 
   /** Yields the complete lines of a streamed answer. @throws KubectlError, PluginError */

@@ -21,8 +21,8 @@ afterEach(() => kubectl.remove());
 function move(gpu: string, timeoutMs: number, ...answers: readonly Answer[]): Promise<string> {
   kubectl = new FakeKubectl(...answers);
   const named = { namespace: 'a', name: 'train' };
-  const client = new UsageClient(kubectl.client(), '5s', []);
-  const pod = new PodObject({ kubectl: kubectl.client(), requestTimeout: '5s', ...named });
+  const client = new UsageClient(kubectl.client(), []);
+  const pod = new PodObject({ kubectl: kubectl.client(), ...named });
   return new Move({ ...{ pod, client, gpu, timeoutMs, pauseMs: 1 }, ...named }).run();
 }
 

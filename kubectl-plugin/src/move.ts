@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
 import { assignmentOf, onlyGpu } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import { KubectlError, PluginError } from './errors.js';
+import { explainForbidden, PluginError } from './errors.js';
 import { findGpu } from './node-gpu.js';
 import type { PodObject } from './pod-object.js';
 import type { UsageClient } from './usage-client.js';
@@ -92,11 +92,11 @@ export class Move {
   }
 
   #read(): Promise<Pick<V1Pod, 'metadata'>> {
-    return this.#options.pod.read().catch(explainForbidden);
+    return this.#options.pod.read().catch(rejected);
   }
 
   #write(uid: string, value: string | undefined): Promise<void> {
-    return this.#options.pod.annotate(uid, ANNOTATION.moveTo, value).catch(explainForbidden);
+    return this.#options.pod.annotate(uid, ANNOTATION.moveTo, value).catch(rejected);
   }
 }
 
@@ -111,7 +111,6 @@ function isOn(pod: Pick<V1Pod, 'metadata'>, uuid: string): boolean {
   );
 }
 
-function explainForbidden(error: unknown): never {
-  if (!(error instanceof KubectlError) || error.reason !== 'Forbidden') throw error;
-  throw new PluginError('MOVE_FORBIDDEN', { reason: error.answer.replace(/\.$/, '') });
+function rejected(error: unknown): never {
+  throw explainForbidden(error, 'MOVE_FORBIDDEN');
 }

@@ -6,8 +6,6 @@ interface PodObjectOptions {
   readonly kubectl: Kubectl;
   readonly namespace: string;
   readonly name: string;
-  /** Of each request, in the format of --request-timeout. */
-  readonly requestTimeout: string;
 }
 
 /** An Event, as far as it is read. */
@@ -27,9 +25,9 @@ export class PodObject {
 
   /** @throws KubectlError, PluginError */
   async read(): Promise<Pick<V1Pod, 'metadata'>> {
-    const { kubectl, name, requestTimeout } = this.#options;
+    const { kubectl, name } = this.#options;
     const path = `${this.#namespacePath}/pods/${encodeURIComponent(name)}`;
-    return JSON.parse(await kubectl.get(path, requestTimeout)) as Pick<V1Pod, 'metadata'>;
+    return JSON.parse(await kubectl.get(path)) as Pick<V1Pod, 'metadata'>;
   }
 
   /**
@@ -37,9 +35,9 @@ export class PodObject {
    * @param uid protects a later pod of the same name. @throws KubectlError, PluginError
    */
   async annotate(uid: string, annotation: string, value: string | undefined): Promise<void> {
-    const { kubectl, namespace, name, requestTimeout } = this.#options;
+    const { kubectl, namespace, name } = this.#options;
     const patch = { metadata: { uid, annotations: { [annotation]: value ?? null } } };
-    await kubectl.patchPod(namespace, name, patch, requestTimeout);
+    await kubectl.patchPod(namespace, name, patch);
   }
 
   /**
@@ -47,11 +45,11 @@ export class PodObject {
    * characters are replaced. Undefined: there is none, or it may not be read.
    */
   async latestEvent(uid: string, reason: string): Promise<string | undefined> {
-    const { kubectl, requestTimeout } = this.#options;
+    const { kubectl } = this.#options;
     const selector = encodeURIComponent(`involvedObject.uid=${uid},reason=${reason}`);
     const path = `${this.#namespacePath}/events?fieldSelector=${selector}`;
     try {
-      const { items } = JSON.parse(await kubectl.get(path, requestTimeout)) as {
+      const { items } = JSON.parse(await kubectl.get(path)) as {
         items: readonly PodEvent[];
       };
       const time = ({ lastTimestamp = '' }: PodEvent) => Date.parse(lastTimestamp) || 0;

@@ -1,3 +1,4 @@
+import { plural } from '@nvidia-virtual/service/plural';
 import { writeArchive } from './bundle/archive.js';
 import { collectBundle } from './bundle/bundle.js';
 import type { CommandLine } from './command-line.js';
@@ -17,8 +18,9 @@ import { painterFor } from './view/table.js';
 export async function runSupport(line: CommandLine, terminal: Terminal): Promise<void> {
   const { request, flags, connection } = line;
   const { environment, err } = terminal;
-  const kubectl = new Kubectl({ connection, environment, say: (text) => err.write(text) });
-  const reader = new ClusterReader(kubectl, flags.requestTimeout);
+  const say = (text: string) => err.write(text);
+  const { requestTimeout } = flags;
+  const reader = new ClusterReader(new Kubectl({ connection, environment, requestTimeout, say }));
   const state = await reader.read(flags.namespace);
   if (request.what === 'doctor') return showDiagnoses(diagnose(state), line, terminal);
   const { name: file = defaultFile() } = request;
@@ -41,7 +43,7 @@ function showDiagnoses(
   const { length } = chosen.flatMap(({ problems }) => problems);
   if (length > 0)
     throw new PluginError('PROBLEMS_FOUND', {
-      count: length === 1 ? '1 problem' : `${length} problems`,
+      count: plural(length, 'problem'),
     });
 }
 

@@ -12,9 +12,9 @@ afterEach(() => kubectl.remove());
 
 function suspension(timeoutMs: number, ...answers: readonly Answer[]): Suspension {
   kubectl = new FakeKubectl(...answers);
-  const client = new UsageClient(kubectl.client(), '5s', []);
+  const client = new UsageClient(kubectl.client(), []);
   const named = { namespace: 'a', name: 'train' };
-  const object = new PodObject({ kubectl: kubectl.client(), requestTimeout: '5s', ...named });
+  const object = new PodObject({ kubectl: kubectl.client(), ...named });
   return new Suspension({ ...{ pod: object, client, timeoutMs, pauseMs: 1 }, ...named });
 }
 

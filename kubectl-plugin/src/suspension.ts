@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { KubectlError, PluginError } from './errors.js';
+import { explainForbidden, PluginError } from './errors.js';
 import type { PodObject } from './pod-object.js';
 import type { UsageClient } from './usage-client.js';
 
@@ -104,18 +104,17 @@ export class Suspension {
   }
 
   async #annotation(): Promise<string | undefined> {
-    const { metadata } = await this.#options.pod.read().catch(explainForbidden);
+    const { metadata } = await this.#options.pod.read().catch(rejected);
     return metadata?.annotations?.[ANNOTATION.suspended];
   }
 
   async #write(uid: string, value: string | undefined): Promise<void> {
-    await this.#options.pod.annotate(uid, ANNOTATION.suspended, value).catch(explainForbidden);
+    await this.#options.pod.annotate(uid, ANNOTATION.suspended, value).catch(rejected);
   }
 }
 
-function explainForbidden(error: unknown): never {
-  if (!(error instanceof KubectlError) || error.reason !== 'Forbidden') throw error;
-  throw new PluginError('SUSPENSION_FORBIDDEN', { reason: error.answer.replace(/\.$/, '') });
+function rejected(error: unknown): never {
+  throw explainForbidden(error, 'SUSPENSION_FORBIDDEN');
 }
 
 /** A container that has not used its GPU yet has no allocation. */

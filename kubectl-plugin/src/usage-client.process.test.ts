@@ -11,7 +11,7 @@ afterEach(() => kubectl.remove());
 
 function clientOf(...answers: readonly Answer[]): UsageClient {
   kubectl = new FakeKubectl(...answers);
-  return new UsageClient(kubectl.client(), '5s', [0, 0, 0]);
+  return new UsageClient(kubectl.client(), [0, 0, 0]);
 }
 
 const node = (name: string, resourceVersion: string) => ({ metadata: { name, resourceVersion } });

@@ -36,16 +36,11 @@ const PAUSES = [250, 500, 1000, 2000];
 /** Client of the usage API. */
 export class UsageClient {
   readonly #kubectl: Kubectl;
-  readonly #timeout: string;
   readonly #pauses: readonly number[];
 
-  /**
-   * @param timeout of each request, in the format of --request-timeout
-   * @param pauses milliseconds between retries
-   */
-  constructor(kubectl: Kubectl, timeout: string, pauses: readonly number[] = PAUSES) {
+  /** @param pauses milliseconds between retries */
+  constructor(kubectl: Kubectl, pauses: readonly number[] = PAUSES) {
     this.#kubectl = kubectl;
-    this.#timeout = timeout;
     this.#pauses = pauses;
   }
 
@@ -105,13 +100,13 @@ export class UsageClient {
   async #get(path: string): Promise<string> {
     for (const pause of this.#pauses) {
       try {
-        return await this.#kubectl.get(path, this.#timeout);
+        return await this.#kubectl.get(path);
       } catch (error) {
         if (!isAway(error)) throw error;
       }
       await sleep(pause);
     }
-    return this.#kubectl.get(path, this.#timeout);
+    return this.#kubectl.get(path);
   }
 }
 

@@ -38,12 +38,10 @@ const [GROUP = '', VERSION = ''] = API_VERSION.split('/');
 /** Reads with the rights of the user. What is forbidden is left out and reported. */
 export class ClusterReader {
   readonly #kubectl: Kubectl;
-  readonly #timeout: string;
   readonly #unseen: string[] = [];
 
-  constructor(kubectl: Kubectl, timeout: string) {
+  constructor(kubectl: Kubectl) {
     this.#kubectl = kubectl;
-    this.#timeout = timeout;
   }
 
   /**
@@ -108,7 +106,7 @@ export class ClusterReader {
   /** Undefined if it does not exist, or if the user may not read it. */
   async #text(path: string): Promise<string | undefined> {
     try {
-      return await this.#kubectl.get(path, this.#timeout);
+      return await this.#kubectl.get(path);
     } catch (error) {
       if (!(error instanceof KubectlError) || error.reason === undefined) throw error;
       if (error.reason === 'Forbidden') this.#unseen.push(`Not seen: ${error.answer}`);

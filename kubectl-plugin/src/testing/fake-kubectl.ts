@@ -39,6 +39,7 @@ export class FakeKubectl {
     return new Kubectl({
       connection,
       environment: { ...process.env, PATH: `${this.directory}:${process.env['PATH']}` },
+      requestTimeout: '5s',
       say: (text) => (this.said += text),
     });
   }

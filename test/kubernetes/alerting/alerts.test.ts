@@ -146,13 +146,10 @@ test('kubectl gpu-usage namespaces works while the ledger is lost', async () => 
   const kubectl = new Kubectl({
     connection: ['--kubeconfig', plane.adminKubeconfig],
     environment: { ...process.env, PATH: `${directory}:${process.env['PATH']}` },
+    requestTimeout: '30s',
     say: () => {},
   });
-  const options = {
-    prometheus: 'monitoring/prometheus-operated:9090',
-    since: '1h',
-    timeout: '30s',
-  };
+  const options = { prometheus: 'monitoring/prometheus-operated:9090', since: '1h' };
   await eventually(async () =>
     expect(await readNamespaceUsage(kubectl, options)).toEqual([
       expect.objectContaining({ namespace: 'team-a', gpuHours: expect.anything() }),
