@@ -87,20 +87,16 @@ export class NodeObject {
     const again = { count, lastTimestamp: now };
     const about = { apiVersion: 'v1', kind: 'Node', name: this.#node, uid: this.#node };
     const body = {
-      ...{
-        metadata: { name },
-        involvedObject: about,
-        type: 'Warning',
-        reason,
-        message,
-        firstTimestamp: now,
-        ...again,
-      },
-      ...{
-        source: { component: COMPONENT, host: this.#node },
-        reportingComponent: COMPONENT,
-        reportingInstance: this.#node,
-      },
+      metadata: { name },
+      involvedObject: about,
+      type: 'Warning',
+      reason,
+      message,
+      firstTimestamp: now,
+      ...again,
+      source: { component: COMPONENT, host: this.#node },
+      reportingComponent: COMPONENT,
+      reportingInstance: this.#node,
     };
     try {
       await this.#api.request({ method: 'POST', path: EVENTS, body });

@@ -225,12 +225,10 @@ test('a request that does not fit is refused with the numbers', async () => {
   expect(
     await there('create', '--memory', '1GiB', '--share', '41', '--policy', 'fixed'),
   ).toMatchObject({
-    ...{
-      status: 125,
-      stderr: expect.stringContaining(
-        'has 40 % of its time left for fixed shares, but 41 % was requested: 60 % is reserved.',
-      ),
-    },
+    status: 125,
+    stderr: expect.stringContaining(
+      'has 40 % of its time left for fixed shares, but 41 % was requested: 60 % is reserved.',
+    ),
   });
 });
 

@@ -136,16 +136,14 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
   } = allocation.specification;
   const { sessions, threads, handles, pinnedMemory } = limits;
   return {
-    ...{
-      id,
-      name,
-      gpuUuids: gpus,
-      memoryBytes: memory,
-      sharePercent: share,
-      policy: POLICIES[policy],
-      priority,
-      mode: MODES[mode],
-    },
+    id,
+    name,
+    gpuUuids: gpus,
+    memoryBytes: memory,
+    sharePercent: share,
+    policy: POLICIES[policy],
+    priority,
+    mode: MODES[mode],
     limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
     ...(uid === undefined ? {} : { uid }),
     ...{ createdAt, draining, suspended: allocation.suspended, socketPath: allocation.socketPath },
@@ -167,15 +165,13 @@ function grantMessage({
   createdAt,
 }: Pick<Grant, 'id' | 'slots' | 'createdAt'>): AllocationMessage {
   return {
-    ...{
-      id,
-      name: '',
-      gpuUuids: [],
-      memoryBytes: 0,
-      sharePercent: 0,
-      policy: 'POLICY_UNSPECIFIED',
-      priority: 0,
-    },
+    id,
+    name: '',
+    gpuUuids: [],
+    memoryBytes: 0,
+    sharePercent: 0,
+    policy: 'POLICY_UNSPECIFIED',
+    priority: 0,
     mode: 'SHARING_MODE_UNSPECIFIED',
     limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
     ...{ createdAt, draining: false, suspended: false, socketPath: '' },

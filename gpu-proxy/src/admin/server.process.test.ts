@@ -72,13 +72,11 @@ test('create passes the requested values on', async () => {
 
 test('values that were not requested have defaults', async () => {
   expect(await client.call('createAllocation', {})).toMatchObject({
-    ...{
-      name: '',
-      memoryBytes: 8192 * MiB,
-      sharePercent: 100,
-      policy: 'POLICY_BURST',
-      priority: 0,
-    },
+    name: '',
+    memoryBytes: 8192 * MiB,
+    sharePercent: 100,
+    policy: 'POLICY_BURST',
+    priority: 0,
     limits: { sessions: 64 },
   });
 });

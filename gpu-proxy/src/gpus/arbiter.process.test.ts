@@ -14,16 +14,14 @@ import { locateInstallation } from '../host/installation.js';
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 
 const SPECIFICATION: AllocationSpecification = {
-  ...{
-    version: 1,
-    id: '0123456789abcdef',
-    name: undefined,
-    gpus: ['GPU-a'],
-    memory: 0,
-    share: 25,
-    policy: 'fixed',
-    priority: 0,
-  },
+  version: 1,
+  id: '0123456789abcdef',
+  name: undefined,
+  gpus: ['GPU-a'],
+  memory: 0,
+  share: 25,
+  policy: 'fixed',
+  priority: 0,
   ...{ mode: 'exclusive', limits: DEFAULT_LIMITS, uid: undefined, createdAt: '', draining: false },
 };
 

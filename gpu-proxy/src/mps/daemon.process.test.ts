@@ -51,15 +51,13 @@ afterEach(() => {
 
 function start(executable = path.join(directory, 'bin', 'nvidia-cuda-mps-control')): MpsDaemon {
   const daemon = new MpsDaemon({
-    ...{
-      executable,
-      driver: DRIVER,
-      gpu: RECORD,
-      directory: path.join(directory, 'mps'),
-      uid: undefined,
-      addon,
-      launcher: DIRECT,
-    },
+    executable,
+    driver: DRIVER,
+    gpu: RECORD,
+    directory: path.join(directory, 'mps'),
+    uid: undefined,
+    addon,
+    launcher: DIRECT,
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
     ready: () => events.push('ready'),
     restarted: () => events.push('restarted'),

@@ -12,14 +12,12 @@ const POD: V1Pod = {
   spec: { containers: [{ name: 'main' }, { name: 'side' }] },
   status: {
     containerStatuses: Object.entries(IDS).map(([name, id]) => ({
-      ...{
-        name,
-        containerID: `containerd://${id}`,
-        image: 'any',
-        imageID: '',
-        ready: true,
-        restartCount: 0,
-      },
+      name,
+      containerID: `containerd://${id}`,
+      image: 'any',
+      imageID: '',
+      ready: true,
+      restartCount: 0,
     })),
   },
 };

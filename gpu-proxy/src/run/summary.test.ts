@@ -9,13 +9,11 @@ const ORDERLY: WorkerExit = { status: 0, signal: null };
 
 function endedSession(pid: number, exit: WorkerExit, launches?: number): Session {
   const record: SessionRecord = {
-    ...{
-      version: 1,
-      number: pid,
-      allocation: '0123456789abcdef',
-      slot: 0,
-      startedAt: new Date().toISOString(),
-    },
+    version: 1,
+    number: pid,
+    allocation: '0123456789abcdef',
+    slot: 0,
+    startedAt: new Date().toISOString(),
     client: { pid, startTime: '1', program: '/bin/x', uid: 0 },
     worker: { pid: pid + 1, startTime: '1' },
   };

@@ -55,12 +55,10 @@ function follow(
 ): LiveSession {
   return new LiveSession(
     {
-      ...{
-        record,
-        files,
-        addon: { watchProcess } as Addon,
-        backend: { kind: 'simulated', driver: 'd' } as const,
-      },
+      record,
+      files,
+      addon: { watchProcess } as Addon,
+      backend: { kind: 'simulated', driver: 'd' } as const,
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
       ...NO_ARENAS,
@@ -111,11 +109,9 @@ test('a worker that cannot be supervised is killed, and its session ends with it
   new LiveSession(
     {
       record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
-      ...{
-        files,
-        addon: { watchProcess: noDescriptor } as unknown as Addon,
-        backend: { kind: 'simulated', driver: 'd' } as const,
-      },
+      files,
+      addon: { watchProcess: noDescriptor } as unknown as Addon,
+      backend: { kind: 'simulated', driver: 'd' } as const,
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
       ...NO_ARENAS,
@@ -177,11 +173,9 @@ test.each([
     const live = new LiveSession(
       {
         record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
-        ...{
-          files,
-          addon: { watchProcess } as unknown as Addon,
-          backend: { kind: 'simulated', driver: 'd' } as const,
-        },
+        files,
+        addon: { watchProcess } as unknown as Addon,
+        backend: { kind: 'simulated', driver: 'd' } as const,
         logger: pino({ level: 'silent' }),
         workerLog: { add: () => {} },
         ...NO_ARENAS,

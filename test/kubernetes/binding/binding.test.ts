@@ -45,12 +45,10 @@ test('number 18: the first program binds a grant, by cgroup and kubelet', async 
     ],
   );
   const owner = ({ pod }: typeof one) => ({
-    ...{
-      namespace: 'default',
-      pod: pod.metadata?.name,
-      podUid: pod.metadata?.uid,
-      container: 'main',
-    },
+    namespace: 'default',
+    pod: pod.metadata?.name,
+    podUid: pod.metadata?.uid,
+    container: 'main',
   });
   const shape = [Math.floor(2 * SLOT), 20];
   expect(owners.sort()).toEqual(

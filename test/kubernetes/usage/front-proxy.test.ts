@@ -80,12 +80,10 @@ describe('authenticate()', () => {
       'X-Remote-Extra-Scopes%2Fx: y',
     ];
     expect(JSON.parse(await ask(client, ...headers))).toEqual({
-      ...{
-        name: 'anna',
-        uid: '7',
-        groups: ['a,b', 'c', 'system:authenticated'],
-        extra: { 'scopes/x': ['y'] },
-      },
+      name: 'anna',
+      uid: '7',
+      groups: ['a,b', 'c', 'system:authenticated'],
+      extra: { 'scopes/x': ['y'] },
     });
     expect(JSON.parse(await ask(client, 'X-Remote-User: system:anonymous'))).toMatchObject({
       groups: [],

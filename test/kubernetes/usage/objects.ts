@@ -130,14 +130,12 @@ export function registration(address: string, ports: readonly number[]): object[
 
 export function nodeObject(healthy = true): object {
   const gpus = GPUS.map((uuid, index) => ({
-    ...{
-      uuid,
-      name: 'Simulated GPU',
-      memory: 8 * GIBIBYTE,
-      slotMemory: 0.5 * GIBIBYTE,
-      slots: 10,
-      mode: 'exclusive',
-    },
+    uuid,
+    name: 'Simulated GPU',
+    memory: 8 * GIBIBYTE,
+    slotMemory: 0.5 * GIBIBYTE,
+    slots: 10,
+    mode: 'exclusive',
     healthy: index === 0 || healthy,
   }));
   const annotations = { 'nvidia-virtual/inventory': JSON.stringify({ version: 1, gpus }) };
@@ -224,22 +222,18 @@ interface Part {
 function allocation(part: Part): NodeSnapshot['allocations'][number] {
   const id = part.id.padStart(16, '0');
   const specification: AllocationSpecification = {
-    ...{
-      version: 1,
-      id,
-      name: undefined,
-      gpus: [GPUS[0]],
-      memory: part.slots * 0.5 * GIBIBYTE,
-      share: part.share,
-      policy: 'burst',
-    },
-    ...{
-      priority: 0,
-      mode: 'exclusive',
-      uid: undefined,
-      createdAt: new Date(1.7e12).toISOString(),
-      draining: false,
-    },
+    version: 1,
+    id,
+    name: undefined,
+    gpus: [GPUS[0]],
+    memory: part.slots * 0.5 * GIBIBYTE,
+    share: part.share,
+    policy: 'burst',
+    priority: 0,
+    mode: 'exclusive',
+    uid: undefined,
+    createdAt: new Date(1.7e12).toISOString(),
+    draining: false,
     limits: { sessions: 64, pinnedMemory: GIBIBYTE, threads: 256, handles: 65_536 },
     owner: { namespace: part.namespace, pod: part.pod, podUid: part.uid, container: 'main' },
     slots: Array.from({ length: part.slots }, (_, index) => `${id}-${index}`),

@@ -92,14 +92,12 @@ export class Simulation {
     this.residency = new Residency({ ...machine, guarantee: 0.5 });
     this.tenants = workloads.map((workload) => ({
       ...{ workload, bytes: 0, out: 0, left: 0, pausesUntil: 0, state: 'out', done: 0, rounds: 0 },
-      ...{
-        runs: false,
-        usedAt: 0,
-        waitsSince: undefined,
-        longestWait: 0,
-        enteredAt: 0,
-        entries: 0,
-      },
+      runs: false,
+      usedAt: 0,
+      waitsSince: undefined,
+      longestWait: 0,
+      enteredAt: 0,
+      entries: 0,
       move: undefined,
     }));
     for (const { id, terms } of workloads) this.residency.put(id, terms, 0);
