@@ -116,6 +116,13 @@ function keyOf(text: string): Buffer | undefined {
 }
 
 function unaryCalls(node: GpuNode, granted: Granted) {
+  const afterwards = async (
+    allocation: Allocation,
+    change: (allocation: Allocation) => Promise<void>,
+  ) => {
+    await change(allocation);
+    return allocationMessage(node, allocation);
+  };
   const handlers: Handlers = {
     listGpus: () => ({
       node: node.name,
@@ -138,34 +145,19 @@ function unaryCalls(node: GpuNode, granted: Granted) {
     drainAllocation: ({ id }) => {
       const allocation = node.find(id);
       node.drain(allocation);
-      return allocationMessage(node, allocation);
+      return allocationMessage(node, allocation); // it is removed soon
     },
-    suspendAllocation: async ({ id }) => {
-      const allocation = node.find(id);
-      await node.suspend(allocation);
-      return allocationMessage(node, allocation);
-    },
-    resumeAllocation: async ({ id }) => {
-      const allocation = node.find(id);
-      await node.resume(allocation);
-      if (allocation.suspended) throw stillSuspended(allocation);
-      return allocationMessage(node, allocation);
-    },
-    moveAllocation: async ({ id, gpu }) => {
-      const allocation = node.find(id);
-      await node.move(allocation, gpu);
-      return allocationMessage(node, allocation);
-    },
-    checkpointAllocation: async ({ id, directory, key }) => {
-      const allocation = node.find(id);
-      await node.checkpoint(allocation, directory, keyOf(key));
-      return allocationMessage(node, allocation);
-    },
-    restoreAllocation: async ({ directory, key }) => {
-      const allocation = node.findCheckpoint(directory);
-      await node.restore(allocation, keyOf(key));
-      return allocationMessage(node, allocation);
-    },
+    suspendAllocation: ({ id }) => afterwards(node.find(id), (one) => node.suspend(one)),
+    resumeAllocation: ({ id }) =>
+      afterwards(node.find(id), async (one) => {
+        await node.resume(one);
+        if (one.suspended) throw stillSuspended(one);
+      }),
+    moveAllocation: ({ id, gpu }) => afterwards(node.find(id), (one) => node.move(one, gpu)),
+    checkpointAllocation: ({ id, directory, key }) =>
+      afterwards(node.find(id), (one) => node.checkpoint(one, directory, keyOf(key))),
+    restoreAllocation: ({ directory, key }) =>
+      afterwards(node.findCheckpoint(directory), (one) => node.restore(one, keyOf(key))),
     deleteAllocation: async ({ id, force }) => {
       await node.delete(node.find(id), { force });
       return {};

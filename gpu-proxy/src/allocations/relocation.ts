@@ -2,7 +2,7 @@ import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 import type { Logger } from 'pino';
 import type { LiveSession } from '../sessions/live-session.js';
-import type { WorkerAnswer } from '../workers/worker-commands.js';
+import { isRefusal, type WorkerAnswer } from '../workers/worker-commands.js';
 import type { AllocationDirectory } from './allocation-directory.js';
 import type { Suspension } from './suspension.js';
 
@@ -183,10 +183,4 @@ function nameOf({ session }: LiveSession): string {
 
 function reasonOf(error: unknown): string {
   return (error as Error).message.replace(/\.$/, '');
-}
-
-function isRefusal(
-  answer: WorkerAnswer,
-): answer is Extract<WorkerAnswer, { kind: 'refused' | 'silent' }> {
-  return answer.kind === 'refused' || answer.kind === 'silent';
 }

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import type { MemoryFile } from '../arenas/memory-file.js';
 import { arenaSize, moveMs } from '../arenas/session-arena.js';
 import type { LiveSession } from '../sessions/live-session.js';
-import type { WorkerAnswer } from '../workers/worker-commands.js';
+import { isRefusal, type WorkerAnswer } from '../workers/worker-commands.js';
 import type { AllocationDirectory } from './allocation-directory.js';
 import type { AllocationHost } from './allocation-host.js';
 
@@ -515,10 +515,4 @@ export class Suspension {
 
 async function dropArenas(sessions: readonly LiveSession[]): Promise<void> {
   await Promise.all(sessions.map((live) => live.arena.dropArena()));
-}
-
-function isRefusal(
-  answer: WorkerAnswer,
-): answer is Extract<WorkerAnswer, { kind: 'refused' | 'silent' }> {
-  return answer.kind === 'refused' || answer.kind === 'silent';
 }

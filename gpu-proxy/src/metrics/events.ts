@@ -111,15 +111,10 @@ export class NodeEvents {
     );
     for (const what of ['workerGone', 'leaving', 'entering'] as const)
       registerMetric(registry, EVENT_METRICS[what], (name) => histogram(name, counts[what]));
-    registerMetric(registry, EVENT_METRICS.arbiterRestarts, (name) => [
-      { metricName: name, labels: {}, value: counts.arbiterRestarts },
-    ]);
-    registerMetric(registry, EVENT_METRICS.mpsRestarts, (name) => [
-      { metricName: name, labels: {}, value: counts.mpsRestarts },
-    ]);
-    registerMetric(registry, EVENT_METRICS.beyondQuota, (name) => [
-      { metricName: name, labels: {}, value: counts.beyondQuota },
-    ]);
+    for (const what of ['arbiterRestarts', 'mpsRestarts', 'beyondQuota'] as const)
+      registerMetric(registry, EVENT_METRICS[what], (metricName) => [
+        { metricName, labels: {}, value: counts[what] },
+      ]);
   }
 
   sessionStarted(worker: WorkerStart): void {

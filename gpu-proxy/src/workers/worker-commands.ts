@@ -38,6 +38,13 @@ export type WorkerAnswer =
   /** The worker has ended: it has closed its socket, or the pipe. */
   | { readonly kind: 'ended' };
 
+/** Whether it did not execute the command, as far as is known. */
+export function isRefusal(
+  answer: WorkerAnswer,
+): answer is Extract<WorkerAnswer, { kind: 'refused' | 'silent' }> {
+  return answer.kind === 'refused' || answer.kind === 'silent';
+}
+
 interface Sending {
   /** How long the command may take. */
   readonly timeoutMs?: number;
