@@ -11,6 +11,8 @@ export const DEFAULT_STATE = path.join(NODE_DIRECTORY, 'state');
 export const DEFAULT_VERSIONS = path.join(NODE_DIRECTORY, 'versions');
 /** File in the directory of an allocation. Without it, the directory is no allocation. */
 export const SPECIFICATION = 'allocation.json';
+/** File in the directory of an allocation: the process that it ends with. */
+export const HOLDER = 'holder.json';
 /** Subdirectory of an allocation, with one directory per session. */
 export const SESSIONS = 'sessions';
 /** File in the directory of a session: its record. */

@@ -2,7 +2,7 @@ import { chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
-import { SESSIONS, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import { HOLDER, SESSIONS, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import {
   makeDirectoryAtomically,
@@ -14,7 +14,6 @@ import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import { ExportTable, SHARING } from './export-table.js';
 import { QuotaFile } from './quota.js';
 
-const HOLDER = 'holder.json';
 /** Holds the number of the latest session. */
 const LAST_NUMBER = 'last-session';
 /** The files of an allocation except its specification and its socket. */

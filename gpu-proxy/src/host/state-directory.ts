@@ -82,7 +82,7 @@ export class StateDirectory {
       mkdirSync(state.allocations, { recursive: true, mode: 0o711 });
       mkdirSync(state.arbiter, { recursive: true, mode: 0o711 });
       state.#lock(addon);
-      removeSessionsOfPreviousBoot(state.directory, bootId);
+      removeSessionsOfPreviousBoot(state, bootId);
       removeUnfinished(state.allocations, UNDER_WAY_MS);
       state.#sweeping = setInterval(() => state.#sweep(), UNDER_WAY_MS).unref();
       return state;
