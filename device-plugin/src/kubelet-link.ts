@@ -1,7 +1,8 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { Backoff } from '@nvidia-virtual/service/backoff';
+import { namesIn } from '@nvidia-virtual/service/files';
 import { whyNotServed } from '@nvidia-virtual/service/socket';
 import type { Logger } from 'pino';
 import type { Claim } from './claim.js';
@@ -165,16 +166,8 @@ export class KubeletLink {
 
 /** Removes sockets of killed plugins. */
 async function removeStaleEndpoints(directory: string): Promise<void> {
-  for (const name of listIfThere(directory).filter((entry) => ENDPOINT_NAME.test(entry))) {
+  for (const name of namesIn(directory).filter((entry) => ENDPOINT_NAME.test(entry))) {
     const socket = path.join(directory, name);
     if ((await whyNotServed(socket)) !== undefined) rmSync(socket, { force: true });
-  }
-}
-
-function listIfThere(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
   }
 }

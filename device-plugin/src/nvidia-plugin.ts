@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type CallOptions, type Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { loadPodResources } from '@nvidia-virtual/kube-common/pod-resources';
+import { namesIn } from '@nvidia-virtual/service/files';
 import { whyNotServed } from '@nvidia-virtual/service/socket';
 import type { ContainerDevices } from './protocol.js';
 
@@ -56,7 +56,7 @@ function mayBeOneOf(device: string, gpus: readonly string[]): boolean {
 
 async function findSocket(kubeletRoot: string): Promise<string | undefined> {
   for (const [directory, name] of SOCKETS)
-    for (const socket of list(path.join(kubeletRoot, directory)).filter((entry) =>
+    for (const socket of namesIn(path.join(kubeletRoot, directory)).filter((entry) =>
       name.test(entry),
     )) {
       const where = path.join(kubeletRoot, directory, socket);
@@ -81,13 +81,5 @@ async function allocatable(kubeletRoot: string): Promise<readonly ContainerDevic
     );
   } finally {
     kubelet.close();
-  }
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
   }
 }

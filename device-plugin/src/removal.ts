@@ -2,7 +2,6 @@ import {
   closeSync,
   existsSync,
   openSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
@@ -11,7 +10,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readIfThere } from '@nvidia-virtual/service/files';
+import { namesIn, readIfThere } from '@nvidia-virtual/service/files';
 import { printable } from '@nvidia-virtual/service/printable';
 import {
   identifyProcess,
@@ -74,7 +73,7 @@ export async function removeFromNode(options: RemovalOptions): Promise<void> {
     async () => ended(),
     (processes) => new PluginError('PROCESSES_LEFT', { directory, processes }),
   );
-  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
+  for (const name of namesIn(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
     rmSync(path.join(sockets, name), { force: true });
   rmSync(path.join(host, directory), { recursive: true, force: true });
   await removeCgroups(options);
@@ -105,7 +104,7 @@ async function whoServes(
     .split(' ');
   if (startTime !== undefined && isAlive({ pid: Number(pid), startTime }))
     return `gpu-proxy, process ${pid},`;
-  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
+  for (const name of namesIn(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
     if ((await whyNotServed(path.join(sockets, name))) === undefined)
       return `the device plugin at ${name}`;
   return undefined;
@@ -184,7 +183,7 @@ function refuseMounts({ host, directory }: RemovalOptions): void {
  * program but has its pipes there.
  */
 function findOurs(directory: string): ProcessIdentity[] {
-  const numbers = list('/proc').filter(
+  const numbers = namesIn('/proc').filter(
     (name) => /^\d+$/.test(name) && Number(name) !== process.pid,
   );
   return numbers.filter((pid) => isOurs(pid, directory)).map((pid) => identifyProcess(Number(pid)));
@@ -207,13 +206,5 @@ function kill(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
   }
 }

@@ -65,6 +65,15 @@ export function ifThere<T>(read: () => T): T | undefined {
   }
 }
 
+/** The names in a directory. Empty if it cannot be read, for example because it is not there. */
+export function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
 /** Creates a directory with the content that `fill` writes, atomically. */
 export function makeDirectoryAtomically(
   directory: string,

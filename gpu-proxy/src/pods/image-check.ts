@@ -1,8 +1,9 @@
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { ProxyError } from '@nvidia-virtual/service/errors';
+import { namesIn } from '@nvidia-virtual/service/files';
 import type { Logger } from 'pino';
 import type { Installation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
@@ -116,13 +117,8 @@ export class ImageCheck {
   }
 }
 
-/** Empty if there is no such directory. */
 function filesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory).map((name) => path.join(directory, name));
-  } catch {
-    return [];
-  }
+  return namesIn(directory).map((name) => path.join(directory, name));
 }
 
 function requestsSlots({ spec }: V1Pod, name: string): boolean {

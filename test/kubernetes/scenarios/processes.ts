@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { namesIn } from '@nvidia-virtual/service/files';
 import { lookUntil, processesMapping, processesWith, workersWhere } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
@@ -83,11 +84,7 @@ async function leavings(): Promise<string[]> {
 }
 
 export function allocations(): string[] {
-  try {
-    return readdirSync(`${STATE_ROOT}/state/allocations`);
-  } catch {
-    return []; // it was never created
-  }
+  return namesIn(`${STATE_ROOT}/state/allocations`);
 }
 
 function readOf(pid: number, file: 'cgroup' | 'cmdline'): string {
