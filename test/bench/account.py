@@ -6,7 +6,6 @@
 Needs python3, nvcc, node, NVML and the built tree.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -14,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from h200 import HERE, REPOSITORY, json_lines, machine, record
+from h200 import HERE, REPOSITORY, argument_parser, json_lines, machine, record
 from sharing import Node
 
 WAYS = [
@@ -118,12 +117,7 @@ def allocate(node):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
-    parser.add_argument('--json', type=Path, required=True)
-    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
+    parser = argument_parser(__doc__)
     arguments = parser.parse_args()
     directory = arguments.build.resolve()
     directory.mkdir(parents=True, exist_ok=True)

@@ -7,16 +7,14 @@ Needs python3, nvcc, node, the built tree and CRIU; for the frameworks PyTorch. 
 GPU, the frameworks are left out.
 """
 
-import argparse
 import json
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from h200 import machine
+from h200 import argument_parser, machine
 from sharing import Node
 from suspend import Keeper, build, compare_runs, conclude
 
@@ -68,11 +66,8 @@ def measure_framework(node, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--build', type=Path, required=True)
-    parser.add_argument('--json', type=Path, required=True)
+    parser = argument_parser(__doc__)
     parser.add_argument('--sizes', default='1,8')
-    parser.add_argument('--backend', default='real')
     options = parser.parse_args()
     directory = options.build.resolve()
     build(directory)

@@ -47,6 +47,17 @@ LIMITS = {
 HIGHER_IS_BETTER = {'GB/s', '1/s'}
 
 
+def argument_parser(description):
+    """With the options that all measurements have."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
+    parser.add_argument('--json', type=Path, required=True)
+    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
+    return parser
+
+
 def build_all(directory):
     directory.mkdir(parents=True, exist_ok=True)
     nvcc = record.find_nvcc()

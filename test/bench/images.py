@@ -7,7 +7,6 @@ Needs python3, nvcc, node, NVML and the built tree. An image that ends the sessi
 the session is the tenant's own.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 
 from account import MIB, WORKER, nvml_library
-from h200 import HERE, REPOSITORY, machine, record
+from h200 import HERE, REPOSITORY, argument_parser, machine, record
 from sharing import Node
 
 QUOTA = 1024 * MIB
@@ -310,12 +309,7 @@ class Tenant:
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
-    parser.add_argument('--json', type=Path, required=True)
-    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
+    parser = argument_parser(__doc__)
     parser.add_argument('--count', type=int, default=300, help='images')
     parser.add_argument('--seconds', type=float, default=60, help='no more images after that')
     arguments = parser.parse_args()

@@ -9,14 +9,13 @@ Needs python3, nvcc, node, the built tree, and host memory for what is out. `ser
 the same work by each program alone, one after the other.
 """
 
-import argparse
 import json
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from h200 import machine
+from h200 import argument_parser, machine
 from sharing import Node
 from suspend import Keeper, build
 
@@ -102,15 +101,12 @@ def three_that_seldom_compute(node, directory, gib, quota):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--build', type=Path, required=True)
-    parser.add_argument('--json', type=Path, required=True)
+    parser = argument_parser(__doc__)
     parser.add_argument('--pair', type=sizes)
     parser.add_argument('--three', type=sizes)
     parser.add_argument('--seconds', type=float, default=20)
     parser.add_argument('--turns', type=int, default=3)
     parser.add_argument('--host-memory', default='220GiB')
-    parser.add_argument('--backend', default='real')
     options = parser.parse_args()
     directory = options.build.resolve()
     build(directory)

@@ -9,7 +9,6 @@ the grants.
 Needs python3, nvcc, node, NVML and the built tree.
 """
 
-import argparse
 import json
 import os
 import re
@@ -22,7 +21,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from h200 import HERE, REPOSITORY, machine, record
+from h200 import HERE, REPOSITORY, argument_parser, machine, record
 from sharing import Node
 
 MIB = 1 << 20
@@ -234,12 +233,7 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
-    parser.add_argument('--json', type=Path, required=True)
-    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
+    parser = argument_parser(__doc__)
     arguments = parser.parse_args()
     directory = arguments.build.resolve()
     directory.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ mode and needs nvidia-cuda-mps-control. A tenant's part is its rate relative to 
 rate alone.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -21,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from h200 import HERE, REPOSITORY, json_lines, machine, record
+from h200 import HERE, REPOSITORY, argument_parser, json_lines, machine, record
 
 PROXY = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
 LEAD_SECONDS = 2.5  # start of a tenant: driver, context, module
@@ -716,14 +715,9 @@ def chosen(only):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
-    parser.add_argument('--json', type=Path, required=True)
+    parser = argument_parser(__doc__)
     parser.add_argument('--only', help='these scenarios only, separated by commas')
     parser.add_argument('--seconds', type=float, default=2)
-    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
     parser.add_argument(
         '--node', action='append', default=[], help='an option for gpu-proxy serve; may be repeated'
     )

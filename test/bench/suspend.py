@@ -7,7 +7,6 @@ Needs python3, nvcc, node and the built tree; for the frameworks PyTorch. With a
 sizes are small (`--sizes 0.25`), and the frameworks are left out.
 """
 
-import argparse
 import json
 import re
 import select
@@ -15,9 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from h200 import HERE, json_lines, machine, record
+from h200 import HERE, argument_parser, json_lines, machine, record
 from sharing import Node
 
 FRAMEWORKS = ['resnet50_train', 'decoder_graphs', 'torch_cuda_graph']
@@ -171,12 +169,9 @@ def conclude(outcome, file):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--build', type=Path, required=True)
-    parser.add_argument('--json', type=Path, required=True)
+    parser = argument_parser(__doc__)
     parser.add_argument('--sizes', default='8,40')
     parser.add_argument('--cycles', type=int, default=6)
-    parser.add_argument('--backend', default='real')
     options = parser.parse_args()
     directory = options.build.resolve()
     build(directory)
