@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { findNvidiaPlugin } from './nvidia-plugin.js';
 import { NodeUnderTest } from './testing/node-under-test.js';
 import type { ProcessUnderTest } from './testing/process-under-test.js';
 
@@ -114,24 +115,27 @@ test('containers keep their slots of such a GPU until they end', async () => {
   await offered(10);
 });
 
+test('a plugin that listens is a conflict if the kubelet gives no information', async () => {
+  await listen('device-plugins', 'nvidia-gpu.sock');
+  const plugin = node.startPlugin();
+  await node.startProxy();
+  const socket = path.join(node.kubelet.root, 'device-plugins', 'nvidia-gpu.sock');
+  await says(plugin, `the plugin that listens on ${socket} serves the same GPUs`);
+  expect(node.kubelet.registrations).toEqual([]);
+});
+
 test.each([
-  ['device-plugins', 'nvidia-gpu.sock'],
   ['device-plugins', 'nvidia-mig-1g.5gb.sock'],
   ['device-plugins', 'nvidiaGPU-1700000000.sock'],
   ['plugins_registry', 'gpu.nvidia.com-reg.sock'],
-])(
-  'a plugin that listens on %s/%s is a conflict if the kubelet gives no information',
-  async (...names) => {
-    await listen(...names);
-    const plugin = node.startPlugin();
-    await node.startProxy();
-    await says(
-      plugin,
-      `the plugin that listens on ${path.join(node.kubelet.root, ...names)} serves the same GPUs`,
-    );
-    expect(node.kubelet.registrations).toEqual([]);
-  },
-);
+])('%s/%s is a socket of such a plugin', async (...names) => {
+  await listen('device-plugins', 'other.sock');
+  expect(await findNvidiaPlugin(node.kubelet.root, [])).toBeUndefined();
+  await listen(...names);
+  expect(await findNvidiaPlugin(node.kubelet.root, [])).toBe(
+    `the plugin that listens on ${path.join(node.kubelet.root, ...names)}`,
+  );
+});
 
 test('both plugins can be allowed by configuration', async () => {
   gives('0');
