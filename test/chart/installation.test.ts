@@ -51,6 +51,16 @@ async function kubectl(kubeconfig: string, ...args: readonly string[]): Promise<
 
 const admin = (...args: readonly string[]) => kubectl(plane.adminKubeconfig, ...args);
 
+/** The flag of a command that acts with the rights of an administrator. */
+const asAdmin = () => ['--kubeconfig', plane.adminKubeconfig];
+
+/** Sets the level of PodSecurity in our namespace. */
+const enforce = (level: 'privileged' | 'restricted') =>
+  admin(
+    ...['label', 'namespace', NAMESPACE, '--overwrite'],
+    `pod-security.kubernetes.io/enforce=${level}`,
+  );
+
 async function get(...args: readonly string[]): Promise<KubernetesObject> {
   return JSON.parse(await admin('-n', NAMESPACE, 'get', ...args, '-o', 'json'));
 }
@@ -72,15 +82,7 @@ async function helmWithHooks(
   verb: string,
   ...args: readonly string[]
 ): Promise<{ status: number; output: string }> {
-  return helm(
-    verb,
-    RELEASE,
-    ...args,
-    '--namespace',
-    NAMESPACE,
-    '--kubeconfig',
-    plane.adminKubeconfig,
-  );
+  return helm(verb, RELEASE, ...args, '--namespace', NAMESPACE, ...asAdmin());
 }
 
 /**
@@ -183,8 +185,7 @@ describe('the password of Redis', () => {
       ...flags(),
       '--secret',
       'empty',
-      '--kubeconfig',
-      plane.adminKubeconfig,
+      ...asAdmin(),
     );
     expect([status, output]).toEqual([
       1,
@@ -397,9 +398,10 @@ describe('the check after an installation', () => {
   const flags = ['--release', RELEASE, '--patience', '30'];
 
   test('succeeds if Kubernetes created the pods, and else reports what is missing', async () => {
-    expect(
-      await command('check-install', ...flags, '--kubeconfig', plane.adminKubeconfig),
-    ).toMatchObject({ status: 0, output: '' });
+    expect(await command('check-install', ...flags, ...asAdmin())).toMatchObject({
+      status: 0,
+      output: '',
+    });
     const { status, output } = await command(
       'check-install',
       ...flags,
@@ -407,8 +409,7 @@ describe('the check after an installation', () => {
       '1',
       '--extent',
       'ready',
-      '--kubeconfig',
-      plane.adminKubeconfig,
+      ...asAdmin(),
     );
     expect([status, output]).toEqual([
       1,
@@ -433,29 +434,16 @@ describe('the check after an installation', () => {
     };
     const metadata = { name: 'refused', namespace: NAMESPACE };
     await apply({ apiVersion: 'v1', kind: 'Event', metadata, involvedObject: object, ...event });
-    const impatient = [
-      ...flags,
-      '--patience',
-      '1',
-      '--extent',
-      'ready',
-      '--kubeconfig',
-      plane.adminKubeconfig,
-    ];
+    const impatient = [...flags, '--patience', '1', '--extent', 'ready', ...asAdmin()];
     const { status, output } = await command('check-install', ...impatient);
     await admin('-n', NAMESPACE, 'delete', 'event', 'refused');
     expect([status, output]).toEqual([1, expect.stringContaining(sentence)]);
   });
 
   test('reports the missing label if PodSecurity refuses the pods', async () => {
-    await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
+    await enforce('restricted');
     await apply(node('three'));
-    const { status, output } = await command(
-      'check-install',
-      ...flags,
-      '--kubeconfig',
-      plane.adminKubeconfig,
-    );
+    const { status, output } = await command('check-install', ...flags, ...asAdmin());
     expect([status, output]).toEqual([
       1,
       expect.stringContaining('the pods of DaemonSet nvidia-virtual-node:'),
@@ -482,15 +470,7 @@ describe('an uninstallation', () => {
     // The webhook does not run here.
     await admin('delete', 'mutatingwebhookconfiguration,validatingwebhookconfiguration', RELEASE);
     const check = () =>
-      command(
-        'check-uninstall',
-        '--release',
-        RELEASE,
-        '--revision',
-        '3',
-        '--kubeconfig',
-        plane.adminKubeconfig,
-      );
+      command('check-uninstall', '--release', RELEASE, '--revision', '3', ...asAdmin());
     await apply(pod('waits'));
     expect(await check()).toMatchObject({ status: 0 });
     await apply(pod('computes', 'one'));
@@ -542,13 +522,7 @@ describe('an uninstallation', () => {
   }
 
   test('removes nothing if the hooks were applied as ordinary objects', async () => {
-    await admin(
-      'label',
-      'namespace',
-      NAMESPACE,
-      'pod-security.kubernetes.io/enforce=privileged',
-      '--overwrite',
-    );
+    await enforce('privileged');
     const file = path.join(directory, 'rendered.yaml');
     writeFileSync(file, (await render({ namespace: NAMESPACE })).text);
     const hooks = [
@@ -616,13 +590,7 @@ describe('an uninstallation', () => {
       kind: 'DaemonSet',
       metadata: { name: 'cleaning', namespace: NAMESPACE },
     };
-    await admin(
-      'label',
-      'namespace',
-      NAMESPACE,
-      'pod-security.kubernetes.io/enforce=privileged',
-      '--overwrite',
-    );
+    await enforce('privileged');
     await apply({
       ...daemonSet,
       spec: {
@@ -642,8 +610,7 @@ describe('an uninstallation', () => {
       'nvidia-virtual-scheduler',
       '--patience',
       '30',
-      '--kubeconfig',
-      plane.adminKubeconfig,
+      ...asAdmin(),
     ];
     expect(await command('finish-uninstall', ...flags)).toMatchObject({ status: 0 });
     expect((await get('node', 'one')).metadata.annotations).toEqual(
@@ -671,26 +638,14 @@ describe('an uninstallation', () => {
     // The webhook is not available again yet.
     await apply(pod('computes', 'one'));
     await install('install');
-    await admin(
-      'label',
-      'namespace',
-      NAMESPACE,
-      'pod-security.kubernetes.io/enforce=restricted',
-      '--overwrite',
-    );
+    await enforce('restricted');
     await apply(node('four'));
     const [upgrade] = await Promise.all([
       helmWithHooks('upgrade', CHART),
       runJob('nvidia-virtual-install-check'),
     ]);
     expect([upgrade.status, upgrade.output]).toEqual([1, expect.stringContaining('post-upgrade')]);
-    await admin(
-      'label',
-      'namespace',
-      NAMESPACE,
-      'pod-security.kubernetes.io/enforce=privileged',
-      '--overwrite',
-    );
+    await enforce('privileged');
     const tests = ['nvidia-virtual-test', 'nvidia-virtual-test-slot'];
     for (const name of tests)
       await admin('-n', NAMESPACE, 'run', name, '--image', 'a', '--restart', 'Never');

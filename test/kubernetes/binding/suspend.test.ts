@@ -1,23 +1,17 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ASKING, type BindingScene, bindingSuite, HOLDING, idOf, NODE, STUBBORN } from './scene.js';
 
 const SUSPENDED = 'nvidia-virtual/suspended';
 
 let scene: BindingScene;
-let admin: AdminClient | undefined;
 
 bindingSuite('suspend', (made) => {
   scene = made;
-});
-afterEach(() => {
-  admin?.close();
-  admin = undefined;
 });
 
 /** As `kubectl annotate` does. */
@@ -45,16 +39,17 @@ async function reasons(pod: string): Promise<string[]> {
   return (await scene.events(pod)).map(([reason]) => reason).sort();
 }
 
-async function asAdministrator(call: 'suspendAllocation' | 'resumeAllocation', id: string) {
-  admin ??= await AdminClient.connect(scene.state);
-  return admin.call(call, { id });
+/** A pod with a program that has allocated memory. */
+async function holding(name: string, ...flags: string[]) {
+  await scene.serve({}, ...flags);
+  const { pod, socket, id } = await scene.started(name, ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  return { pod, id, program };
 }
 
 test('the annotation of a pod suspends it, and the pod has events that say so', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('one', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('one');
   await annotate(pod, 'true');
   await untilSuspended(id);
   program.process.stdin.write('\n');
@@ -75,7 +70,7 @@ test('the annotation of a pod suspends it, and the pod has events that say so', 
   );
 });
 
-test('all containers of a pod are suspended, also if the work of one does not end', async () => {
+test('all containers of a pod are suspended, one of them when its work has ended', async () => {
   await scene.serve();
   const containers = ['main', 'other'].map((name) => ({
     name,
@@ -97,6 +92,12 @@ test('all containers of a pod are suspended, also if the work of one does not en
   await eventually(async () =>
     expect(await reasons('both')).toEqual(['GpuNotSuspended', 'GpuSuspended']),
   );
+  expect(await scene.events('both')).toContainEqual([
+    'GpuNotSuspended',
+    expect.stringMatching(
+      /cannot stop now: one of its calls does not end.* The node tries again as long as/,
+    ),
+  ]);
   await untilSuspended(idOf(main), false);
   stubborn.process.stdin.write('\n');
   await untilSuspended(idOf(main));
@@ -119,29 +120,6 @@ test('a pod that is created with the annotation waits in cuInit', async () => {
   expect(await program.finish()).toBe('init 0\n');
 });
 
-test('a refusal is an event, and the suspension is tried until the work ends', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('three', ['a']);
-  const program = scene.run(pod, socket, STUBBORN);
-  await program.printed('busy');
-  await annotate(pod, 'true');
-  await eventually(async () =>
-    expect(await scene.events('three')).toEqual([
-      [
-        'GpuNotSuspended',
-        expect.stringMatching(
-          /cannot stop now: one of its calls does not end.* The node tries again as long as/,
-        ),
-      ],
-    ]),
-  );
-  program.process.stdin.write('\n');
-  await untilSuspended(id);
-  await annotate(pod, undefined);
-  await untilSuspended(id, false);
-  expect(await program.finish()).toContain('then 0');
-});
-
 test('a refused suspension ends with the annotation', async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('four', ['a']);
@@ -155,10 +133,7 @@ test('a refused suspension ends with the annotation', async () => {
 });
 
 test('annotations that changed while gpu-proxy was away are followed', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('away', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('away');
   await scene.kill();
   await annotate(pod, 'true');
   await scene.serve();
@@ -194,31 +169,25 @@ test('a pod stays suspended after a reboot, until its containers have started ag
 });
 
 test('a pod that its user and an administrator suspended needs both to go on', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('five', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
-  await asAdministrator('suspendAllocation', id);
+  const { pod, id, program } = await holding('five');
+  await scene.call('suspendAllocation', id);
   await annotate(pod, 'true');
   await eventually(() =>
     expect(scene.specification(id)).toMatchObject({ suspendedBy: ['node', 'pod'] }),
   );
-  await expect(asAdministrator('resumeAllocation', id)).rejects.toThrow(
+  await expect(scene.call('resumeAllocation', id)).rejects.toThrow(
     'its pod has the annotation nvidia-virtual/suspended',
   );
-  await asAdministrator('suspendAllocation', id);
+  await scene.call('suspendAllocation', id);
   await annotate(pod, undefined);
   await eventually(() => expect(scene.specification(id)).toMatchObject({ suspendedBy: ['node'] }));
   expect(await scene.allocations()).toMatchObject([{ suspended: true }]);
-  await asAdministrator('resumeAllocation', id);
+  await scene.call('resumeAllocation', id);
   expect(await program.finish()).toContain('then 0\n');
 });
 
 test('a suspended pod that is deleted leaves nothing', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('six', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('six');
   await annotate(pod, 'true');
   await untilSuspended(id);
   program.process.stdin.write('\n');
@@ -231,10 +200,7 @@ test('a suspended pod that is deleted leaves nothing', async () => {
 const OVERSUBSCRIBED = ['--oversubscription', '2', '--host-memory', '17GiB'];
 
 test('on an oversubscribed GPU, only suspensions by users are events', async () => {
-  await scene.serve({}, ...OVERSUBSCRIBED);
-  const { pod, socket, id } = await scene.started('turns', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('turns', ...OVERSUBSCRIBED);
   await annotate(pod, 'true');
   await untilSuspended(id);
   await annotate(pod, undefined);
@@ -250,10 +216,7 @@ test('on an oversubscribed GPU, only suspensions by users are events', async () 
 });
 
 test('the next gpu-proxy says that a pod on an oversubscribed GPU has it again', async () => {
-  await scene.serve({}, ...OVERSUBSCRIBED);
-  const { pod, socket, id } = await scene.started('again', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('again', ...OVERSUBSCRIBED);
   await annotate(pod, 'true');
   await untilSuspended(id);
   await eventually(async () => expect(await reasons('again')).toEqual(['GpuSuspended']));
@@ -267,10 +230,7 @@ test('the next gpu-proxy says that a pod on an oversubscribed GPU has it again',
 });
 
 test('a suspension that a killed gpu-proxy did not report is reported', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('untold', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('untold');
   await scene.kill();
   await annotate(pod, 'true');
   // As it is before the event is written.
@@ -283,10 +243,7 @@ test('a suspension that a killed gpu-proxy did not report is reported', async ()
 });
 
 test('a resumption that a killed gpu-proxy did not report is reported once', async () => {
-  await scene.serve();
-  const { pod, socket, id } = await scene.started('silent', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('silent');
   await annotate(pod, 'true');
   await eventually(() => expect(scene.specification(id)).toMatchObject({ toldSuspended: true }));
   await scene.kill();
@@ -304,10 +261,7 @@ test('a resumption that a killed gpu-proxy did not report is reported once', asy
 });
 
 test('a pod that is deleted while its memory is out for others leaves nothing', async () => {
-  await scene.serve({}, ...OVERSUBSCRIBED);
-  const { pod, socket, id } = await scene.started('away', ['a']);
-  const program = scene.run(pod, socket, HOLDING);
-  await program.printed('got 0');
+  const { pod, id, program } = await holding('away', ...OVERSUBSCRIBED);
   await annotate(pod, 'true');
   await untilSuspended(id);
   // No program asks for its memory now, so it stays out.
