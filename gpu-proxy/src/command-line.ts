@@ -122,29 +122,16 @@ function addAdminCommands(
   add('top', 'show what the allocations use, once a second', TOP_OPTIONS).action((flags: Flags) =>
     carryOut((commands) => commands.top(loadFlags(TOP_OPTIONS, flags), screen)),
   );
-  add(
-    'drain',
-    'refuse new programs of an allocation, and delete it when its last one has ended',
-    CLIENT_OPTIONS,
-  )
-    .argument('<id|name>', 'the allocation')
-    .action((id: string, flags: Flags) =>
-      carryOut((commands) => commands.drain(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
-    );
-  add(
-    'suspend',
-    'take the GPU from the programs of an allocation: their next CUDA call waits',
-    CLIENT_OPTIONS,
-  )
-    .argument('<id|name>', 'the allocation')
-    .action((id: string, flags: Flags) =>
-      carryOut((commands) => commands.suspend(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
-    );
-  add('resume', 'give the GPU back to the programs of a suspended allocation', CLIENT_OPTIONS)
-    .argument('<id|name>', 'the allocation')
-    .action((id: string, flags: Flags) =>
-      carryOut((commands) => commands.resume(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
-    );
+  for (const [name, description] of [
+    ['drain', 'refuse new programs of an allocation, and delete it when its last one has ended'],
+    ['suspend', 'take the GPU from the programs of an allocation: their next CUDA call waits'],
+    ['resume', 'give the GPU back to the programs of a suspended allocation'],
+  ] as const)
+    add(name, description, CLIENT_OPTIONS)
+      .argument('<id|name>', 'the allocation')
+      .action((id: string, flags: Flags) =>
+        carryOut((commands) => commands[name](id, loadFlags(CLIENT_OPTIONS, flags), screen)),
+      );
   add('move', 'move the programs of an allocation to another GPU of the same model', CLIENT_OPTIONS)
     .argument('<id|name>', 'the allocation')
     .requiredOption('--gpu <index|uuid>', 'the GPU')
@@ -171,8 +158,10 @@ function addAdminCommands(
         commands.checkpoint(
           id,
           {
-            ...{ ...loadFlags(CLIENT_OPTIONS, flags), directory },
-            ...{ encrypt: flags['encrypt'] === true, keyFile: keyFileOf(flags) },
+            ...loadFlags(CLIENT_OPTIONS, flags),
+            directory,
+            encrypt: flags['encrypt'] === true,
+            keyFile: keyFileOf(flags),
           },
           screen,
         ),
