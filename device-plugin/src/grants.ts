@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { GRANT, readGrant } from '@nvidia-virtual/node-state/grant';
+import { allocationsIn, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import type { SlotUser } from './slots.js';
 
@@ -26,7 +27,7 @@ export function slotUsers(state: string): SlotUser[] {
 }
 
 function grantDirectories(state: string): string[] {
-  const allocations = path.join(state, 'allocations');
+  const allocations = allocationsIn(state);
   const directories = readdirSync(allocations).map((id) => path.join(allocations, id));
   return directories.filter((directory) => existsSync(path.join(directory, GRANT)));
 }
@@ -34,7 +35,7 @@ function grantDirectories(state: string): string[] {
 /** Empty before the first program of the container has connected. */
 function gpusOf(directory: string): readonly string[] {
   try {
-    return readSpecification(path.join(directory, 'allocation.json')).gpus;
+    return readSpecification(path.join(directory, SPECIFICATION)).gpus;
   } catch {
     return [];
   }

@@ -1,11 +1,13 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { allocationsIn } from '@nvidia-virtual/node-state/paths';
 import { HttpService } from '@nvidia-virtual/service/http';
 import { Log } from '@nvidia-virtual/service/log';
 import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
+import { readBootId } from '@nvidia-virtual/service/process-table';
 import type { Logger } from 'pino';
 import { Claim } from './claim.js';
 import { findConflict } from './coexistence.js';
@@ -69,8 +71,8 @@ export class PluginService {
     this.#logger = new Log({ file: '-', level }).logger;
     this.#version = installVersion(installation, versions);
     const directory = path.join(state, 'device-plugin');
-    this.#known = KnownGpus.open(directory, bootId());
-    mkdirSync(path.join(state, 'allocations'), { recursive: true, mode: 0o711 });
+    this.#known = KnownGpus.open(directory, readBootId());
+    mkdirSync(allocationsIn(state), { recursive: true, mode: 0o711 });
     this.#claim = new Claim(directory);
     this.#metrics = new Metrics(node, {
       slots: () => ({
@@ -301,8 +303,4 @@ export class PluginService {
       return undefined;
     }
   }
-}
-
-function bootId(): string {
-  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 }

@@ -7,6 +7,7 @@ import {
   syncToDisk,
   writeFileAtomically,
 } from '@nvidia-virtual/service/files';
+import { allocationsIn, clientDirectoryIn } from './paths.js';
 
 /** File in the directory of a grant. It stays when the grant becomes an allocation. */
 export const GRANT = 'grant.json';
@@ -46,17 +47,17 @@ export function prepareGrant(
     createdAt: new Date().toISOString(),
     ...(build !== undefined && { build }),
   };
-  const directory = path.join(stateDirectory, 'allocations', grant.id);
-  const allocations = path.dirname(directory);
+  const allocations = allocationsIn(stateDirectory);
+  const directory = path.join(allocations, grant.id);
   mkdirSync(allocations, { recursive: true, mode: 0o711 });
   makeDirectoryAtomically(directory, 0o711, (unfinished) => {
     writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant), { durable: true });
-    mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
+    mkdirSync(clientDirectoryIn(unfinished), { mode: 0o755 });
     syncToDisk(unfinished);
   });
   syncToDisk(allocations);
   syncToDisk(stateDirectory);
-  return { grant, clientDirectory: path.join(directory, 'client') };
+  return { grant, clientDirectory: clientDirectoryIn(directory) };
 }
 
 /** The grant in a directory. Undefined if there is none, or this version cannot read it. */

@@ -22,6 +22,21 @@ export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
 }
 
+/** Directory of all allocations and grants, one subdirectory each. */
+export function allocationsIn(state: string): string {
+  return path.join(state, 'allocations');
+}
+
+/** The directory of an allocation or grant that its container sees. */
+export function clientDirectoryIn(allocation: string): string {
+  return path.join(allocation, 'client');
+}
+
+/** The socket for the programs of the container. */
+export function clientSocketIn(allocation: string): string {
+  return path.join(clientDirectoryIn(allocation), 'gpu.sock');
+}
+
 /** The copy of the host's nvidia-smi for containers. */
 export function nvidiaSmiIn(state: string): string {
   return path.join(path.resolve(state), 'nvidia-smi');

@@ -2,7 +2,13 @@ import { chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
-import { HOLDER, SESSIONS, SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import {
+  clientDirectoryIn,
+  clientSocketIn,
+  HOLDER,
+  SESSIONS,
+  SPECIFICATION,
+} from '@nvidia-virtual/node-state/paths';
 import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import {
   makeDirectoryAtomically,
@@ -43,7 +49,7 @@ export class AllocationDirectory {
     const directory = path.join(parent, specification.id);
     makeDirectoryAtomically(directory, 0o711, (unfinished) => {
       if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
-      mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
+      mkdirSync(clientDirectoryIn(unfinished), { mode: 0o755 });
       makeParts(unfinished, specification);
     });
     return new AllocationDirectory(directory, specification);
@@ -116,7 +122,7 @@ export class AllocationDirectory {
   }
 
   get socket(): string {
-    return path.join(this.#file('client'), 'gpu.sock');
+    return clientSocketIn(this.path);
   }
 
   /** Session numbers are never reused. @throws a system error */

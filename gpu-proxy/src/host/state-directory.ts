@@ -14,6 +14,7 @@ import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { GRANT } from '@nvidia-virtual/node-state/grant';
 import {
   adminSocketIn,
+  allocationsIn,
   arbiterSocketIn,
   SPECIFICATION,
   sessionDirectories,
@@ -64,7 +65,7 @@ export class StateDirectory {
     this.adminSocket = adminSocketIn(directory);
     this.arbiter = path.join(directory, 'arbiter');
     this.arbiterSocket = arbiterSocketIn(directory);
-    this.allocations = path.join(directory, 'allocations');
+    this.allocations = allocationsIn(directory);
     this.arenas = path.join(directory, 'arenas.json');
     this.mps = path.join(directory, 'mps');
     this.driver = path.join(directory, 'driver');

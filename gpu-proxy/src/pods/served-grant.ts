@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { Grant } from '@nvidia-virtual/node-state/grant';
+import { clientSocketIn } from '@nvidia-virtual/node-state/paths';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 import type { Logger } from 'pino';
@@ -62,11 +63,7 @@ export class ServedGrant implements BindableGrant {
     this.#refusals = new RefusalLog(options.logger.child({ allocation: options.grant.id }));
     this.socket =
       options.socket ??
-      new ClientSocket(
-        path.join(options.directory, 'client', 'gpu.sock'),
-        options.closer,
-        () => {},
-      );
+      new ClientSocket(clientSocketIn(options.directory), options.closer, () => {});
     this.serve();
   }
 
