@@ -168,6 +168,22 @@ test.each<[string, Shape, string, string | undefined]>([
     'Starting',
     'main: ErrImagePull: no such image',
   ],
+  [
+    'has a command that would control a terminal',
+    {
+      node: 'n',
+      status: {
+        containerStatuses: [
+          {
+            name: 'main',
+            state: { waiting: { reason: 'RunContainerError', message: 'no `\u001b]0;a\u0007`' } },
+          },
+        ],
+      },
+    },
+    'Starting',
+    'main: RunContainerError: no `?]0;a?`',
+  ],
   ['was just placed', { node: 'n' }, 'Starting', 'The kubelet is preparing the pod.'],
   ['is being deleted', { node: 'n', status: RUNNING, deleted: true }, 'Ending', undefined],
 ])('a pod that %s has its state and reason', (_, shape, state, message) => {

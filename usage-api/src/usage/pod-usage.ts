@@ -2,6 +2,7 @@ import { assignmentOf, heldBy, type Inventory } from '@nvidia-virtual/kube-commo
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { asksToSuspend } from '@nvidia-virtual/kube-common/suspended';
 import { usedTime } from '@nvidia-virtual/ledger';
+import { printable } from '@nvidia-virtual/service/printable';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import type { NodeFigures } from './figures.js';
 import type { GpuRequest } from './gpu-request.js';
@@ -188,7 +189,8 @@ function messageOf(
       : undefined,
     state !== 'Waiting' && state !== 'Starting' && !figures ? (trouble ?? silent) : undefined,
   ].filter((sentence) => sentence !== undefined);
-  return sentences.length === 0 ? undefined : sentences.join(' ');
+  // Container runtimes repeat paths and commands of the pod.
+  return sentences.length === 0 ? undefined : printable(sentences.join(' '));
 }
 
 function seconds(nanoseconds: number): number {
