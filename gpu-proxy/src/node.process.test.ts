@@ -9,6 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { createConnection } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
@@ -21,6 +22,7 @@ import { locateInstallation } from './host/installation.js';
 import { DIRECT } from './host/launcher.js';
 import type { GpuNode, NodeOptions } from './node.js';
 import { clientEnvironment } from './run/run.js';
+import type { LiveSession } from './sessions/live-session.js';
 import { SessionFiles } from './sessions/session-files.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { type LogLine, startNode } from './testing/node-under-test.js';
@@ -438,6 +440,34 @@ test('a warm worker is given to a program, and another one replaces it', async (
   expect([again.memoryUsed, await finish(program)]).toEqual([150 * MiB, 'then 0']);
   await again.whenIdle();
   await until(() => warmWorker() === undefined);
+});
+
+test('clients that send nothing take one warm worker, until a program begins', async () => {
+  node.leave();
+  await restart({ settings: { warmWorkers: () => 1 } });
+  const allocation = await node.create({ memory: 300 * MiB });
+  const connect = async () => {
+    await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
+    const before = allocation.sessions.length;
+    const client = createConnection(allocation.socketPath);
+    await until(() => allocation.sessions.length > before);
+    return { client, session: allocation.sessions.at(-1) as LiveSession };
+  };
+  const first = await connect();
+  const { startedAt } = first.session.session.record;
+  await until(() => Date.now() - Date.parse(startedAt) > 1000);
+  const second = await connect();
+  for (const { client } of [first, second]) client.destroy();
+  await allocation.whenIdle();
+  const third = await connect();
+  third.client.destroy();
+  await allocation.whenIdle();
+  const program = startProgram(allocation, HOLDING);
+  expect(await line(program)).toBe('got 0');
+  const fourth = await connect();
+  fourth.client.destroy();
+  const starts = [first, second, third, fourth].map(({ session }) => session.workerStart);
+  expect(starts).toEqual(['warm', 'cold', 'cold', 'warm']);
 });
 
 test('the memory of warm workers is not granted to allocations', async () => {

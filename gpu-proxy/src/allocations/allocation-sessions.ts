@@ -35,6 +35,9 @@ interface AllocationSessionsOptions {
   ended(): void;
 }
 
+/** A library sends its hello at once. */
+const HELLO_MS = 1000;
+
 /** A session of an earlier gpu-proxy. */
 interface FoundSession {
   readonly files: SessionFiles;
@@ -52,6 +55,8 @@ export class AllocationSessions {
   readonly #sessions = new Map<number, LiveSession>();
   readonly #quota: QuotaFile;
   readonly #workerLog: WorkerLog;
+  /** The last client that got a warm worker became no session. */
+  #wasted = false;
   /** Set at the end, when the memory account is closed. */
   #peak: number | undefined;
 
@@ -94,7 +99,10 @@ export class AllocationSessions {
       files = made;
       const { host, directory } = this.#options;
       this.#begin(record, made, (listener) =>
-        startSessionWorker({ host, directory, record, connection, files: made }, listener),
+        startSessionWorker(
+          { host, directory, record, connection, files: made, mayBeWarm: this.#mayBeWarm() },
+          listener,
+        ),
       );
     } catch (error) {
       if (slot !== undefined) this.#quota.releaseSlot(slot);
@@ -139,6 +147,20 @@ export class AllocationSessions {
     this.#quota.close();
   }
 
+  /**
+   * The node pays for the start of a warm worker and, until the hello, for its memory. So clients
+   * that send nothing get no further ones until a program of the allocation begins.
+   */
+  #mayBeWarm(): boolean {
+    const silent = this.all.some(
+      ({ workerStart, session: { introduced, record } }) =>
+        workerStart === 'warm' &&
+        !introduced &&
+        Date.now() - Date.parse(record.startedAt) > HELLO_MS,
+    );
+    return !silent && !this.#wasted;
+  }
+
   #newRecord(peer: PeerCredentials, slot: number): SessionRecord {
     const { startTime = '', program } = identifyProcess(peer.pid);
     return {
@@ -179,11 +201,13 @@ export class AllocationSessions {
   /** A found session may have reported before it is in the list. */
   #noteIntroduced(number: number): void {
     const session = this.#sessions.get(number);
+    if (session?.session.gpu) this.#wasted = false;
     if (session) this.#options.introduced(session);
   }
 
   #end(live: LiveSession): void {
-    const { record } = live.session;
+    const { record, gpu } = live.session;
+    if (live.workerStart === 'warm' && !gpu) this.#wasted = true;
     const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);

@@ -21,6 +21,8 @@ interface SessionStart {
   readonly record: SessionRecord;
   readonly connection: Socket;
   readonly files: SessionFiles;
+  /** Whether it may be a warm worker. */
+  readonly mayBeWarm: boolean;
 }
 
 /**
@@ -34,7 +36,7 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
   const build = otherBuild(start);
   const options = workerOptions(start);
   const tenant = tenantOf(start);
-  const suits = build === undefined && specification.shownAs === undefined;
+  const suits = start.mayBeWarm && build === undefined && specification.shownAs === undefined;
   const warm = suits ? host.takeWarmWorker(specification.gpus) : undefined;
   try {
     if (warm) {
