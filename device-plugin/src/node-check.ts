@@ -29,13 +29,13 @@ const NODE_FILES: NodeFiles = {
   fileSystems: '/host/sys/fs',
 };
 
-/** Of the CUDA version that a worker requires. */
+/** The first driver branch with the CUDA version that a worker requires. */
 const OLDEST_DRIVER = 550;
 /** SELinux types of files that a container may read and execute. */
 const READABLE = /:container_(ro_)?file_t:/;
 
 /**
- * What this node lacks, whatever else runs on it. Takes some milliseconds.
+ * Finds what this node lacks, apart from other software on it. Takes some milliseconds.
  * @returns one error for each problem
  */
 export function checkNode(

@@ -7,7 +7,7 @@ const INTERVAL_MS = 2000;
 /** Polling interval until the first answer: without it no slots can be offered. */
 const FIRST_INTERVAL_MS = 250;
 
-/** What the inventory says about pods. */
+/** The fields of the inventory about pods. */
 export type PodReport = Required<Pick<Inventory, 'arrivals' | 'placed'>>;
 
 interface ProxyFollowerOptions {

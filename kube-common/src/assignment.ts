@@ -23,7 +23,7 @@ export interface Assignment {
   readonly move?: number;
 }
 
-/** What an assignment is read from: a pod. */
+/** The part of a pod from which its assignment is read. */
 interface Annotated {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> };
 }
@@ -109,7 +109,7 @@ export function onlyGpu({ containers }: Assignment): string | undefined {
     : undefined;
 }
 
-/** What a container holds: of its GPUs and, while the pod moves, of its former GPU. */
+/** Slots of a container: on its GPUs and, while the pod moves, on its former GPU. */
 export function heldBy({ containers, former }: Assignment, container: string): AssignedGpu[] {
   const held = containers[container] ?? [];
   if (former === undefined) return [...held];

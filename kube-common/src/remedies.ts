@@ -46,7 +46,7 @@ const REMEDIES: readonly Remedy[] = [
 ];
 
 /**
- * What to do about a message of Kubernetes about our pods; undefined: not known.
+ * The remedy for a problem that Kubernetes reports about our pods; undefined: not known.
  * @param namespace of the release
  */
 export function remedyFor(message: string, namespace: string): string | undefined {

@@ -1,7 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { ANNOTATION } from './names.js';
 
-/** What one slot stands for on every node of the cluster. */
+/** The resources of one slot on every node of the cluster. */
 export interface SlotSize {
   /** Bytes of GPU memory. */
   readonly memory: number;
@@ -9,7 +9,7 @@ export interface SlotSize {
   readonly cores: number;
 }
 
-/** kubectl's annotation: the container that a user means who names none. */
+/** kubectl's annotation: the default container of commands that name none. */
 const MAIN_ANNOTATION = 'kubectl.kubernetes.io/default-container';
 
 /** Slots for memory and time on each of several GPUs. */

@@ -19,7 +19,7 @@ interface DrainOptions {
   readonly pauseMs?: number;
 }
 
-/** As far as it is read. */
+/** The fields of a Node that are read. */
 interface NodeObject {
   readonly metadata: {
     readonly resourceVersion?: string;

@@ -7,7 +7,7 @@ interface KubectlOptions {
   /** kubectl's flags that choose cluster and user. */
   readonly connection: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
-  /** Of each request but watches, in the format of --request-timeout. */
+  /** Timeout of each request except watches, in the format of --request-timeout. */
   readonly requestTimeout: string;
   /** Receives what kubectl writes to standard error, except its final error. */
   readonly say: (text: string) => void;

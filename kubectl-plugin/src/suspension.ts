@@ -15,7 +15,7 @@ interface SuspensionOptions {
   readonly pauseMs?: number;
 }
 
-/** What is to become of the pod. */
+/** The wanted change of a pod. */
 interface Change {
   /** The annotation's value. */
   readonly value: string | undefined;

@@ -105,7 +105,7 @@ export interface AllocationSpecification {
   readonly draining: boolean;
   /** Its sessions have no GPU time, and new ones wait. Undefined: it is not suspended. */
   readonly suspended?: boolean | undefined;
-  /** Who suspended it; it is resumed when all of them have resumed it. Undefined: nobody. */
+  /** Its suspenders. It is resumed when all of them have resumed it. Undefined: there are none. */
   readonly suspendedBy?: readonly Suspender[] | undefined;
   /** The latest event of its pod says that it is suspended. Undefined: no, or there is none. */
   readonly toldSuspended?: boolean | undefined;

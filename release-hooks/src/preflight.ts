@@ -95,7 +95,7 @@ async function look({ api, namespace, daemonSet }: PreflightOptions): Promise<Se
   const since = Date.parse(String(metadata?.creationTimestamp));
   return {
     wanted: seen ? status?.desiredNumberScheduled : undefined,
-    // Those of a former attempt may still end.
+    // Pods of a former attempt may still be ending.
     pods: pods.items.filter(({ metadata: { ownerReferences = [] } = {} }) =>
       ownerReferences.some(({ uid }) => uid === metadata?.uid),
     ),

@@ -55,7 +55,7 @@ export function readIfThere(file: string): string | undefined {
   return ifThere(() => readFileSync(file, 'utf8'));
 }
 
-/** What `read` returns; undefined if the file that it looks at is not there. */
+/** Returns the result of `read`; undefined if its file does not exist. */
 export function ifThere<T>(read: () => T): T | undefined {
   try {
     return read();

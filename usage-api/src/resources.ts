@@ -87,7 +87,7 @@ export interface ContainerUsage {
   readonly sessions?: number;
   /** Faults of these processes. */
   readonly faults?: number;
-  /** Who suspended it. Missing: it is not suspended. */
+  /** Its suspenders. Missing: it is not suspended. */
   readonly suspendedBy?: readonly Suspender[];
 }
 

@@ -17,8 +17,8 @@ import { Relocation } from './relocation.js';
 import { type SavedToo, Suspension } from './suspension.js';
 
 /**
- * What a tenant was granted on this node: accepts its clients until it is drained, and ends with
- * its last session.
+ * The resources that a tenant was granted on this node. Accepts clients until it is drained, and
+ * ends with its last session.
  */
 export class Allocation {
   readonly #host: AllocationHost;

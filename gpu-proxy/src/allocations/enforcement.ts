@@ -119,7 +119,7 @@ export class Enforcement {
       ...{ specification, most: Math.min(specification.memory, here) },
       workers: allocation.sessions.map((live) => ({
         pid: live.workerPid,
-        // Of a worker that is being written to a file, the driver has taken the contexts away.
+        // A parked worker has no context: the driver has taken it away.
         contexts: () => (live.session.record.parked ? 0 : live.figures.contexts),
       })),
       end: (error) => {

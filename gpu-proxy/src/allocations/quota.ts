@@ -122,7 +122,7 @@ export class QuotaFile {
     closeSync(this.#fd);
   }
 
-  /** What others hold of the exports is charged before the memory itself is refunded. */
+  /** Charges exported memory to its other holders first, then refunds the slots. */
   #clear(slots: readonly number[]): void {
     this.#exports?.clearSlots(slots);
     for (const slot of slots)

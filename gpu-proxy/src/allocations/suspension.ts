@@ -227,7 +227,7 @@ export class Suspension {
     return this.#options.directory.specification.suspendedBy ?? [];
   }
 
-  /** Who suspends it if the GPU has no room for its memory. */
+  /** The suspenders to record if the GPU has no room for its memory. */
   get #evictors(): Suspender[] {
     const { host, directory } = this.#options;
     return host.isOversubscribed(directory.specification) ? ['policy'] : [];
@@ -292,7 +292,7 @@ export class Suspension {
     });
   }
 
-  /** Else only GPU time is taken. */
+  /** Whether GPU memory leaves. Otherwise a suspension takes GPU time only. */
   get #movesMemory(): boolean {
     return this.#options.host.arenas.limit > 0;
   }
@@ -494,8 +494,8 @@ export class Suspension {
   }
 
   /**
-   * Those that have begun, and the others. After a takeover, the first report of a session may not
-   * be read yet.
+   * The sessions that have begun, and the others. After a takeover, the first report of a session
+   * may not be read yet.
    */
   #sessions(): [LiveSession[], LiveSession[]] {
     const all = this.#options.sessions();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 /** Host memory of the node in bytes, as the kernel reports it. */
 export interface NodeMemory {
   readonly total: number;
-  /** What new processes could have without swapping. */
+  /** Memory that new processes can have without swapping. */
   readonly available: number;
 }
 

@@ -48,12 +48,12 @@ interface Returned {
   readonly arenas: readonly ReturnedArena[];
 }
 
-/** For the log of CRIU. */
+/** Bytes reserved for the log of CRIU. */
 const LOG = 16 * 2 ** 20;
-/** This part of a file system stays free. */
+/** The fraction of a file system that stays free. */
 const RESERVE = 0.05;
 const KEY = 'checkpoint-key';
-/** In the state directory: on Kubernetes nodes, all are in it. */
+/** Subdirectory of the state directory, with all checkpoints of a Kubernetes node. */
 const CHECKPOINTS = 'checkpoints';
 
 /**
@@ -416,7 +416,7 @@ export class Checkpoint {
     if (expected.uid !== undefined) givePipes(expected.pid, expected.uid);
   }
 
-  /** For the process that is made. */
+  /** The room of the restored process. */
   #roomOf({ session: { record } }: LiveSession) {
     const { directory, host } = this.#options;
     return {
@@ -434,7 +434,7 @@ export class Checkpoint {
     return true;
   }
 
-  /** Those that are in a file, or on the way, and do not end just now. */
+  /** The parked sessions, without those that gpu-proxy has killed. */
   get #inFiles(): LiveSession[] {
     const isParked = ({ session: { record, killed } }: LiveSession) => record.parked && !killed;
     return this.#options.sessions().filter(isParked);

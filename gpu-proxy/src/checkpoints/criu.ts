@@ -13,7 +13,7 @@ const PLACES = ['/usr/local/sbin/criu', '/usr/sbin/criu', '/usr/bin/criu'];
 /** Beside a worker: the program, its libraries, and the loader that finds them. */
 const DIRECTORY = 'criu';
 const LOADER = 'ld-linux-x86-64.so.2';
-/** It writes 1 GiB/s. The memory of the GPU is not in the process. */
+/** Timeout of CRIU, which writes 1 GiB/s. GPU memory is not part of the process. */
 const TIMEOUT_MS = 120_000;
 const LOOK_MS = 20;
 const LOG_BYTES = 64 * 2 ** 10;

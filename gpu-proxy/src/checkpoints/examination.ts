@@ -5,7 +5,7 @@ import { ifThere } from '@nvidia-virtual/service/files';
 import { type Fields, filesOf, readEntries } from './criu-images.js';
 import { LEFT_OUT } from './images.js';
 
-/** What a worker that stands still may have. A program may have taken it over. */
+/** The resources that a parked worker may have. A hostile program may control the worker. */
 export interface Expected {
   readonly pid: number;
   /** Undefined: it is the user of this process, with all its rights. */
@@ -16,7 +16,7 @@ export interface Expected {
   readonly hasRoom: boolean;
 }
 
-/** By contract with native/keeper/shared_files.h: the socket pair through which files come back. */
+/** The socket pair through which files come back, as in native/keeper/shared_files.h. */
 const DOOR = ['98', '99'];
 /** The loader's directories. */
 const LOADER = ['/lib', '/lib64', '/usr/lib', '/usr/lib64'];
@@ -28,7 +28,7 @@ const MAPPINGS = [
 ];
 /** Memory files. Ours are those that it shares with others. */
 const MEMORY = /^\/memfd:(?!nvidia-virtual).* \(deleted\)$/;
-/** By contract with native/worker/session/parking.cpp: as many threads can stand still. */
+/** Limit on threads of a parked worker, as in native/worker/session/parking.cpp. */
 const MOST_THREADS = 8192;
 const MOST_DESCRIPTORS = 4096;
 const MiB = 2 ** 20;

@@ -7,11 +7,11 @@ import type { SealedReader, SealedWriter } from './sealed-file.js';
 /** Precedes each content, after its own length. */
 interface Header {
   readonly kind: 'begin' | 'file' | 'arena' | 'end';
-  /** Of a file of CRIU. */
+  /** Name of a file of CRIU. */
   readonly name?: string;
   /** Inode number of an arena, by which the keeper finds its place. */
   readonly inode?: string;
-  /** Of the content; of all files of CRIU at the beginning. */
+  /** Bytes of the content. In `begin`: of all files of CRIU together. */
   readonly bytes: number;
 }
 
@@ -64,7 +64,7 @@ export async function pack(
   await writeHeader({ kind: 'end', bytes: 0 }, writer);
 }
 
-/** Of files in memory, which have whole pages. */
+/** Memory of the files in bytes. A file in memory has whole pages. */
 function bytesOf(files: readonly string[]): number {
   const pages = files.map((file) => Math.ceil(statSync(file).size / PAGE));
   return pages.reduce((sum, each) => sum + each * PAGE, 0);

@@ -63,7 +63,7 @@ export class ParkedProcess {
     await must(this.#tellWorker('detach'));
   }
 
-  /** What it may have. @param uid of its allocation */
+  /** The resources that the process may have. @param uid of its allocation */
   expected(uid: number | undefined): Expected {
     const { backend, installation, launcher } = this.#host;
     const { worker, versions = path.dirname(worker) } = installation;
@@ -91,7 +91,7 @@ export class ParkedProcess {
         : undefined;
     const answer =
       given === undefined || given.kind === 'stays' ? await this.#tellWorker('unpark') : given;
-    // It may have refused to park, and knows of nothing then.
+    // A worker that refused to park also refuses to unpark.
     const never = answer.kind === 'refused' && parked.keeper === undefined;
     if (answer.kind !== 'done' && !never) return reasonOf(answer);
     this.#save(undefined);
@@ -155,7 +155,7 @@ export class ParkedProcess {
       }
   }
 
-  /** It was made from the file, with its former pid. */
+  /** Records that CRIU has restored the process, with its former pid. */
   noteRestored(): void {
     const parked = this.#parked;
     const { pid, startTime = '' } = identifyProcess(parked.worker.pid);

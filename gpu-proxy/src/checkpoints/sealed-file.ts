@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** Of a checkpoint. Each file has a key of its own, which is derived from it. */
+/** The key of a checkpoint. The key of each file is derived from it. */
 export type Key = Buffer;
 
 export const KEY_BYTES = 32;

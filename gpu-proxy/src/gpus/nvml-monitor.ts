@@ -20,7 +20,7 @@ interface ProcessUse {
   readonly busy: number;
 }
 
-/** By pid, then by the UUID of the GPU. */
+/** Keyed by pid, then by the UUID of the GPU. */
 export type NvmlReading = ReadonlyMap<number, ReadonlyMap<string, ProcessUse>>;
 
 interface NvmlMonitorOptions<Reading> {
@@ -28,7 +28,7 @@ interface NvmlMonitorOptions<Reading> {
   readonly backend: Backend;
   readonly launcher: Launcher;
   readonly logger: Logger;
-  /** What to read, and how often. */
+  /** Arguments of the worker: the kind of reading, and the interval. */
   readonly words: readonly string[];
   /** The consequence while NVML cannot be read: the start of a log line. */
   readonly consequence: string;

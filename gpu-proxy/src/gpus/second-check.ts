@@ -41,7 +41,7 @@ const BUSY_WINDOW_MS = 60_000;
 interface Watched {
   /** Whether the last readings exceeded the limit. */
   beyond: boolean[];
-  /** What it might have at the last readings, in bytes. One may be older than the end of a move. */
+  /** Most that it may have had at each reading, in bytes. One may be older than a move's end. */
   most: number[];
   /** Killed processes that still exist. No program can use their memory. */
   ended: ReadonlySet<number>;

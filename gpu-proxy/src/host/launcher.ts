@@ -41,7 +41,7 @@ export interface ForWriting extends ForCriu {
 export interface ForMaking extends ForProgram, ForCriu {
   /** The program of the worker. */
   readonly makes: string;
-  /** What the worker sees in the place of all allocations: its cache. Undefined: nothing. */
+  /** Its cache, the only part of the allocations that the worker sees. Undefined: it sees none. */
   readonly cache: string | undefined;
 }
 

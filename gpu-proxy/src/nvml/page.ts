@@ -1,6 +1,6 @@
 /** The GPUs of this machine, as one line of `nvidia-virtual-worker --processes --answers` says. */
 export interface DeviceReading {
-  /** What NVML answers to calls without a device: `STATUS HEX` by call. */
+  /** NVML's answers to calls without a device: `STATUS HEX`, keyed by call. */
   readonly system: Answers;
   readonly gpus: readonly DeviceState[];
 }

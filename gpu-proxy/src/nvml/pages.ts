@@ -46,7 +46,7 @@ export class NvmlPages {
   readonly #options: NvmlPagesOptions;
   readonly #monitor: NvmlMonitor<DeviceReading>;
   readonly #timer: NodeJS.Timeout;
-  /** By id of the allocation. */
+  /** Keyed by the id of the allocation. */
   readonly #written = new Map<string, Written>();
   #reading: DeviceReading | undefined;
   #readAt = 0;

@@ -94,8 +94,8 @@ export class ImageCheck {
   }
 
   /**
-   * Of all builds, because containers keep theirs. Device numbers are not compared: those in maps
-   * differ from those of stat on btrfs and overlayfs.
+   * Inode numbers of our libraries in all builds, because containers keep theirs. Device numbers
+   * are not compared: on btrfs and overlayfs, /proc/PID/maps and stat() differ in them.
    */
   #ourInodes(): Set<number> {
     const { interposerDirectory, versions } = this.#options.installation;

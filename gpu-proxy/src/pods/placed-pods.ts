@@ -32,7 +32,7 @@ export function placedPods(
   return placed;
 }
 
-/** By the kubelet's UID of the pod. */
+/** Groups allocations by the kubelet's UID of their pod. */
 function allocationsByPod(
   allocations: readonly AllocationSpecification[],
 ): Map<string, AllocationSpecification[]> {

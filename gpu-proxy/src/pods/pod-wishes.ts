@@ -6,9 +6,9 @@ import type { Allocation } from '../allocations/allocation.js';
 import type { GpuNode } from '../node.js';
 import { isOver, type NodePods } from './node-pods.js';
 
-/** What pods say about their allocations, and how that is carried out. */
+/** Reads the wishes of pods about their allocations, and carries them out. */
 interface Wishes<Wish> {
-  /** What the allocation is to become; undefined: it is as its pod wants it. */
+  /** The wanted change of the allocation; undefined: it is as its pod wants it. */
   of(allocation: Allocation, pod: V1Pod): Wish | undefined;
   /** @returns false if it must be tried again. @throws ProxyError it is refused, and tried again */
   carryOut(allocation: Allocation, pod: V1Pod, wish: Wish): Promise<boolean>;
@@ -35,14 +35,13 @@ const RETRY_MS = 5000;
 const LONGEST_RETRY_MS = 60_000;
 
 /**
- * Carries out what pods want for their allocations, one attempt of each at a time: a tenant that
- * changes its mind again and again would otherwise queue any number of them before what others ask
- * for. What is refused is tried again as long as it is wanted. Before the first complete list of
- * pods, nothing changes.
+ * Carries out the wishes of pods about their allocations. Each allocation has one attempt at a
+ * time, so a tenant whose wishes change quickly cannot delay others. A refused wish is retried as
+ * long as the pod has it. Before the first complete list of pods, nothing changes.
  */
 export class PodWishes<Wish extends string | boolean> {
   readonly #options: PodWishesOptions<Wish>;
-  /** By id of the allocation. */
+  /** Keyed by the id of the allocation. */
   readonly #attempts = new Map<string, Attempt<Wish>>();
   /** Ids of the allocations whose attempt is being carried out. */
   readonly #running = new Set<string>();

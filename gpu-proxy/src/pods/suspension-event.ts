@@ -2,7 +2,7 @@ import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { Owner, Suspender } from '@nvidia-virtual/ledger';
 import type { EventReason } from './pod-events.js';
 
-/** What a pod's user is told when a container is suspended, or resumed. */
+/** The event of a pod after a suspension or resumption of a container. */
 export function suspensionEvent(
   { namespace, pod, container }: Owner,
   by: readonly Suspender[] = [],

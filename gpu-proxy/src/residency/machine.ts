@@ -1,6 +1,6 @@
 import type { Tenant } from './tenant.js';
 
-/** What a plan is made from. Times are in milliseconds. */
+/** Input of a plan. Times are in milliseconds. */
 export interface Machine {
   /** Bytes of the GPU for the memory of allocations. */
   readonly room: number;

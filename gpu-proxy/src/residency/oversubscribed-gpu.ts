@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Allocation } from '../allocations/allocation.js';
 import { Residency } from './residency.js';
 
-/** What the policy of a GPU needs of its node. */
+/** The functions of the node that the policy of a GPU uses. */
 export interface OversubscribedNode {
   readonly logger: Logger;
   /** Bytes of the GPU for the memory of allocations. */
@@ -31,11 +31,11 @@ export interface OversubscribedNode {
   trouble(allocation: AllocationSpecification, error: ProxyError): void;
 }
 
-/** What the user of a waiting allocation is told. The log says more. */
+/** Message to the user of a waiting allocation. The log has the details. */
 const OTHERS_KEEP =
   'Other allocations of the GPU keep its memory; the log of gpu-proxy says which.';
 
-/** What an allocation had done at the last look, and when that changed. */
+/** Progress of an allocation at the last look, and the time of its latest progress. */
 interface Activity {
   readonly done: number;
   readonly at: number;
@@ -75,7 +75,7 @@ export class OversubscribedGpu {
     this.#tell(stuck, present);
   }
 
-  /** What is out on other GPUs takes host memory, too. */
+  /** Memory that has left other GPUs takes host memory, too. */
   get #limits() {
     const others = this.#node.allocations().filter((one) => !this.#isHere(one));
     const out = others.reduce((sum, { outBytes }) => sum + outBytes, 0);

@@ -128,8 +128,11 @@ class Planner {
   }
 
   /**
-   * Those that must give up room for it: suspended ones that have some first, then idle ones, the
-   * longest idle or the largest first, then those that had most of the GPU. No more than needed.
+   * The tenants that give up room for it, no more than needed, in this order:
+   * - suspended tenants that have room;
+   * - idle tenants, the longest idle or the largest first;
+   * - the tenants that had most of the GPU.
+   *
    * Undefined: it has to wait.
    */
   #victims(tenant: Tenant): Victim[] | undefined {
@@ -199,8 +202,8 @@ function bytesOf({ tenant: { reserved, here }, gain }: Victim): number {
 }
 
 /**
- * One that has begun to enter first, then least virtual time, the highest priority, the longest
- * wait.
+ * Order of entry: tenants that have begun to enter, then the least virtual time, the highest
+ * priority, the longest wait.
  */
 function byTurn(a: Tenant, b: Tenant): number {
   return (

@@ -87,7 +87,7 @@ export class Residency {
     if (!tenant) return;
     const changed = bytes !== tenant.bytes;
     Object.assign(tenant, { bytes, out, waits, suspended });
-    // What could not leave may have been freed.
+    // Memory that could not leave may have been freed.
     if (changed)
       tenant.fixed = tenant.state === 'resident' ? 0 : Math.min(tenant.fixed, tenant.here);
     tenant.usedAt = Math.max(tenant.usedAt, usedAt);
@@ -108,7 +108,7 @@ export class Residency {
     const { out: before = 0, bytes: moving = 0 } = this.#tenants.get(id)?.move ?? {};
     const arena = Math.max(out, this.#tenants.get(id)?.arena ?? 0);
     const to = { state: 'out', out, arena, refusal: undefined } as const;
-    // It wants the GPU although no call of it may wait yet.
+    // The tenant wants the GPU even if none of its calls waits yet.
     const waits = this.#tenants.get(id)?.move?.wanted === true;
     const tenant = this.#moved(id, 'leaving', { ...to, waits }, now);
     if (!tenant) return;

@@ -2,9 +2,10 @@ import { Backoff } from '@nvidia-virtual/service/backoff';
 import { ExchangeRate } from './exchange-rate.js';
 
 /**
- * What an allocation does. `out`: it is suspended, and any part of its memory is in host memory.
- * `leaving`: it is suspended, and a part is on its way to the host. `entering`: a part is on its
- * way back, or all of it, with which the allocation goes on.
+ * State of an allocation:
+ * - `out`: it is suspended. Any part of its memory is in host memory.
+ * - `leaving`: it is suspended. A part of its memory moves to the host.
+ * - `entering`: a part of its memory moves back. If all of it does, the allocation is resumed.
  */
 export type State = 'resident' | 'leaving' | 'out' | 'entering';
 
@@ -33,7 +34,7 @@ export interface Observation {
 /** Why its memory cannot leave now. */
 export interface Refusal {
   readonly reason: string;
-  /** It is not asked again before this time. */
+  /** Time of the next attempt. */
   readonly until: number;
 }
 
@@ -93,7 +94,7 @@ export class Tenant {
   /** Whether it competed for the GPU at the last look. */
   competed = false;
   refusal: Refusal | undefined;
-  /** It does not enter before this time. */
+  /** Earliest time at which it may enter. */
   entersFrom = 0;
   readonly rate = new ExchangeRate();
   /** Delays of the next attempts after failures. */

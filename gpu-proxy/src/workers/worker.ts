@@ -58,7 +58,7 @@ export interface WorkerExit {
 export interface WorkerListener {
   /** The worker did not start. */
   failed(error: Error): void;
-  /** It exited; `exit` is undefined for a worker that an earlier gpu-proxy started. */
+  /** The worker exited. `exit` is undefined if an earlier gpu-proxy started it. */
   exited(exit: WorkerExit | undefined): void;
 }
 

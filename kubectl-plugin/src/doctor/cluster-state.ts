@@ -11,14 +11,14 @@ import { API_VERSION } from '@nvidia-virtual/usage-api/resources';
 import { KubectlError, PluginError } from '../errors.js';
 import type { Kubectl } from '../kubectl.js';
 
-/** What the doctor reads of the cluster. */
+/** The objects of the cluster that the doctor reads. */
 export interface ClusterState {
   readonly kubernetes: string;
   readonly namespace: string;
   readonly release: string;
   /** Version of nvidia-virtual. */
   readonly version: string;
-  /** Of the nodes: one for each profile, and one for all other nodes. */
+  /** DaemonSets of the nodes: one for each profile, and one for all other nodes. */
   readonly daemonSets: readonly V1DaemonSet[];
   readonly workloads: readonly (V1Deployment | V1StatefulSet)[];
   /** All pods of the release. */

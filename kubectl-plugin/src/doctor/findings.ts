@@ -7,7 +7,7 @@ import type { ClusterState } from './cluster-state.js';
 export interface Diagnosis {
   /** `cluster`, or `node NAME`. */
   readonly subject: string;
-  /** What it is. */
+  /** Its versions and figures, as a sentence. */
   readonly facts: string;
   /** One sentence each, with the command that repairs it. Empty: nothing is wrong. */
   readonly problems: readonly string[];
@@ -169,7 +169,7 @@ function runsPlugin({ status }: V1Pod): boolean {
   );
 }
 
-/** What the device plugin found. Only it and administrators may write the annotation. */
+/** Problems that the device plugin found. Only it and administrators may write the annotation. */
 function readProblems({ metadata }: V1Node): string[] {
   try {
     const found: unknown = JSON.parse(metadata?.annotations?.[PROBLEMS_ANNOTATION] ?? '[]');

@@ -127,7 +127,7 @@ function containerLines({
   ];
 }
 
-/** Of memory that is not on the GPU. */
+/** Says where the memory is, if it is not on the GPU. */
 function whereabouts({ state = 'resident', out = 0 }: ContainerUsage['memory']): string {
   return state === 'resident' || (state === 'out' && out === 0)
     ? ''

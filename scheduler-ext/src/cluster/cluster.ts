@@ -12,7 +12,7 @@ interface Reservation {
 /** Slots of a second GPU, to which a bound pod is about to move. */
 interface Second {
   readonly holding: Holding;
-  /** Of the pod when they were reserved. Any other one shows whether its assignment was changed. */
+  /** resourceVersion of the pod at the reservation. A later one shows the pod's new assignment. */
   readonly version: string;
 }
 
@@ -226,7 +226,7 @@ export class Cluster {
     const holding = isHeld ? new Map([...(pod.holding ?? []), ...second.holding]) : pod.holding;
     const former = node.holders.get(pod.uid)?.holding;
     node.hold({ ...pod, holding });
-    // It has moved, or does not.
+    // It holds slots of one GPU again: it has moved, or stays.
     if (former && holding && holding.size < former.size) this.#gained(node, false);
   }
 

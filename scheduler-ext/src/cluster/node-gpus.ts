@@ -25,9 +25,9 @@ export class NodeGpus {
   drains = false;
   /** Whether pods can move between its GPUs. */
   movable = false;
-  /** By UID of a pod: the move by which its programs have left its former GPU. */
+  /** The move by which a pod's programs have left its former GPU, keyed by its UID. */
   arrivals: ReadonlyMap<string, number> = new Map();
-  /** By UID of a pod that another scheduler placed: what the node gave to it. */
+  /** What the node gave to pods of other schedulers, keyed by the pod's UID. */
   #placed: ReadonlyMap<string, Holding> = new Map();
   /** Equal for nodes with the same models and states of GPUs. */
   signature = '';

@@ -22,9 +22,9 @@ interface Seen {
   readonly at: number;
 }
 
-/** Less than the duration of the lease, by more than the timeouts of a read and of a write. */
+/** The duration of the lease, less the timeouts of a read and of a write. */
 const FRESH_MS = 3000;
-/** After so long, bindings of the former leader are visible or aborted. */
+/** Time until bindings of the former leader are visible or aborted. */
 const SUCCESSION_MS = 5000;
 const TIMEOUT_MS = 1000;
 

@@ -27,7 +27,7 @@ export type MoveStep =
 interface MoveLimits {
   /** It has not arrived in time, so it goes back. */
   readonly isOverdue: boolean;
-  /** It has held slots of two GPUs for long, so it asks in vain. */
+  /** It has held slots of two GPUs for long, so its requests are refused for now. */
   readonly rests: boolean;
 }
 

@@ -20,7 +20,7 @@ const REST = 6;
  */
 export class MoveTime {
   readonly #limit: number;
-  /** By UID. */
+  /** Keyed by UID. */
   readonly #spent = new Map<string, Spent>();
 
   /** @param limit milliseconds after which a move is overdue */
@@ -41,7 +41,7 @@ export class MoveTime {
     known.at = now;
     if (moves) {
       known.time += passed;
-      // It goes back, for which it has as long again.
+      // It goes back, and has the same time for that.
       if (known.overdue !== undefined && known.overdue !== assignment.move) {
         known.limit = known.time + this.#limit;
         known.overdue = undefined;

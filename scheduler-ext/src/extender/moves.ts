@@ -54,10 +54,10 @@ export class Moves {
   readonly #begun = new Set<string>();
   /** Latest refusal of a pod, by UID. */
   readonly #told = new Map<string, string>();
-  /** By UID: times of its latest warnings, by performance.now(). A tenant can cause any number. */
+  /** Times of a pod's latest warnings, keyed by its UID. A tenant can cause any number. */
   readonly #warned = new Map<string, readonly number[]>();
   readonly #time: MoveTime;
-  /** By UID. A tenant can cause them: by annotations that leave no room for a longer assignment. */
+  /** Keyed by UID. A tenant causes them by annotations that leave no room for an assignment. */
   readonly #failures = new Map<string, Failure>();
   #looking = false;
 

@@ -43,7 +43,7 @@ type Told = 'GPU_LOST_EVICTION' | 'GPU_LOST_EVICTION_REFUSED';
 export class Replacement {
   readonly #options: ReplacementOptions;
   readonly #end = new AbortController();
-  /** By node and GPU: when the GPU was first seen unhealthy, by performance.now(). */
+  /** When a GPU was first seen unhealthy, by performance.now(); keyed by node and GPU. */
   #lostSince = new Map<string, number>();
   /** UIDs of pods whose evictions are in progress. */
   readonly #underWay = new Set<string>();

@@ -16,15 +16,15 @@ interface RetryOptions {
 }
 
 interface Gain {
-  /** By performance.now(). */
+  /** Time by performance.now(). */
   readonly at: number;
   /** Whether the slots were only claimed for a group. */
   readonly claimed: boolean;
 }
 
-/** By performance.now(). */
 interface Rejected {
   readonly pod: Preemptor;
+  /** Time by performance.now(). */
   readonly at: number;
 }
 

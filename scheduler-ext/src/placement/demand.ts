@@ -9,7 +9,7 @@ import type { SharingMode } from '@nvidia-virtual/ledger';
 import type { Gpu } from '../cluster/gpu.js';
 import type { Model } from '../cluster/model.js';
 
-/** What one container needs: `slots` on each of `gpus` different GPUs. */
+/** The need of one container: `slots` on each of `gpus` different GPUs. */
 export interface Need {
   readonly container: string;
   readonly init: boolean;
@@ -43,7 +43,7 @@ export class Demand {
   /** Number of init containers. */
   readonly inits: number;
   readonly #choice: GpuChoice;
-  /** By need and model: the result of takes() for an empty GPU. */
+  /** Results of takes() for an empty GPU, by need and model. */
   readonly #takes: (number | undefined)[][];
   /** Results of isNamed(). */
   readonly #named = new WeakMap<Gpu, boolean>();

@@ -26,7 +26,7 @@ export class Judge {
   readonly #demand: Demand;
   readonly #strategy: Strategy;
   readonly #reasons: Reasons;
-  /** By state of the node. */
+  /** Keyed by the state of the node. */
   readonly #known = new Map<string, Verdict>();
   /** The common case, one container and one GPU, is judged without a search. */
   readonly #single: boolean;

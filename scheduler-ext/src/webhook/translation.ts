@@ -36,7 +36,7 @@ const PLACEMENT = 'hami.io/gpu-scheduler-policy';
 const SCHEDULER = 'hami-scheduler';
 const RUNTIME_CLASS = 'nvidia';
 
-/** What a container asks for in another product's words. */
+/** A request of a container for resources of another product. */
 interface Foreign {
   readonly container: string;
   readonly gpus: number;
@@ -48,7 +48,7 @@ interface Foreign {
   readonly cores: number | undefined;
 }
 
-/** The same request in our words. Slots are undefined if they follow from the memory. */
+/** The same request for our resources. Slots are undefined if they follow from the memory. */
 interface Ours {
   readonly container: string;
   readonly slots: number | undefined;
@@ -85,7 +85,7 @@ function foreignOf(
   const value = (resource: string) => readQuantity(requested[resource] ?? '') || undefined;
   const [memory, memoryPercent, cores] = [value(MEMORY), value(MEMORY_PERCENT), value(CORES)];
   const gpus = value(GPUS);
-  // Who writes our resource too wants that.
+  // A request for our own resource has precedence.
   if (value(RESOURCE) !== undefined) return undefined;
   if (!translatedResources(dialects).some((resource) => value(resource) !== undefined))
     return undefined;

@@ -24,7 +24,7 @@ export interface Writers {
 const TOKEN_NODE = 'authentication.kubernetes.io/node-name';
 const { assigned: _, suspended: __, moveTo: ___, ...SHAPE } = ANNOTATION;
 const SUSPENDED_VALUES = ['true', 'false', ''];
-/** Of a GPU; the driver writes `GPU-` and a UUID. */
+/** Format of a GPU's UUID. The driver writes `GPU-` and a UUID. */
 const UUID = /^[A-Za-z]+-[A-Za-z0-9-]{1,64}$/;
 /** Quoted characters of an invalid value. */
 const MAXIMUM_QUOTED = 100;

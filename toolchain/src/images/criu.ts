@@ -26,7 +26,7 @@ const LISTS = 'var/lib/dpkg/info';
 const STATUS = 'var/lib/dpkg/status';
 /** Release of the packages. */
 export const CRIU_RELEASE = ROOT.suite;
-/** In the directory: what dpkg says about the packages that it is from, for the SBOM. */
+/** File in the directory: dpkg's entries of the packages, for the SBOM. */
 export const CRIU_PACKAGES = 'packages';
 
 /**
@@ -83,7 +83,7 @@ async function extract(root: string): Promise<void> {
   await mustRun('tar', ['-xf', archive, '-C', root, ...wanted], { failure });
 }
 
-/** Those that a program needs, and those that these need. */
+/** The libraries that a program needs, directly and indirectly. */
 async function librariesOf(root: string, program: string): Promise<Set<string>> {
   const found = new Set<string>();
   for (const waiting = [program]; waiting.length > 0; ) {

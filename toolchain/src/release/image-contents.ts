@@ -18,9 +18,9 @@ export interface DebianPackages {
   readonly packages: readonly DebianPackage[];
 }
 
-/** What an image has beside our own files. */
+/** Content of an image beside our own files. */
 export interface ImageContents extends DebianPackages {
-  /** Those of CRIU. Undefined: the image has none. */
+  /** Packages of CRIU. Undefined: the image has none. */
   readonly criu?: DebianPackages;
   /** Version of Node. */
   readonly node: string;

@@ -1,7 +1,7 @@
 import { NODE_USAGE, POD_USAGE } from '../definitions.js';
 import { API_VERSION } from '../resources.js';
 
-/** What a request path refers to. */
+/** The target of a request path. */
 export type Target =
   | { readonly what: 'resources' | 'openapi' | 'openapiGroup' }
   | {

@@ -1,7 +1,7 @@
 import type { Definition } from '../definitions.js';
 import type { UsageObject } from '../resources.js';
 
-/** What a row contains beside its cells: the object's metadata or the whole object. */
+/** Content of a row beside its cells: the object's metadata, or the whole object. */
 export type IncludeObject = 'Metadata' | 'Object';
 
 /** Common to all tables of one request. */

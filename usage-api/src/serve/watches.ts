@@ -1,6 +1,6 @@
 import { UsageError } from '../errors.js';
 
-/** What a watch needs to know of its response. */
+/** The part of a response that a watch uses. */
 interface Closing {
   readonly destroyed: boolean;
   once(event: 'close', listener: () => void): unknown;

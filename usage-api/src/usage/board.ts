@@ -14,7 +14,7 @@ interface BoardOptions {
   readonly figures: Figures;
   /** Milliseconds between two reads of the ledger while clients are active, or a read failed. */
   readonly interval: number;
-  /** The same without active clients. It keeps figures recent for the next request. */
+  /** Interval without active clients. It keeps figures recent for the next request. */
   readonly restingInterval: number;
 }
 
