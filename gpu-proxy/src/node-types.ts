@@ -31,7 +31,7 @@ export interface NodeSettings {
   readonly hostMemory?: number | undefined;
   /** Bytes of host memory for all slots of oversubscribed GPUs, which pods may request. */
   readonly slotsHostMemory?: number;
-  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  /** Limit on the quotas of a GPU as a multiple of its memory; 1: it is not oversubscribed. */
   oversubscription(gpu: GpuRecord): number;
   /** User ids of workers, one for each allocation; by default the node's user. */
   readonly users?: UidRange | undefined;

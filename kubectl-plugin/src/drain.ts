@@ -64,7 +64,7 @@ export class Drain {
   }
 
   /**
-   * Until no pod is on the GPU any more. A pod whose binding was in progress may come late.
+   * Waits until no pod is on the GPU. A pod whose binding was in progress may come late.
    * @returns the pods that were on it, and those of the node at the end by UID
    */
   async #wait(uuid: string): Promise<{
@@ -104,7 +104,7 @@ export class Drain {
     return (await client.pods({ fields: `node=${node}` })).items;
   }
 
-  /** Its version excludes that a change of another user is lost. */
+  /** Writes with the node's resourceVersion, so that no change of another user is lost. */
   async #change(change: (drained: Set<string>) => unknown): Promise<void> {
     const { kubectl, node } = this.#options;
     const path = `/api/v1/nodes/${encodeURIComponent(node)}`;

@@ -116,7 +116,7 @@ export interface AllocationSpecification {
   readonly moving?: string | undefined;
   /** The GPU that its programs see, after it has moved. Undefined: the one on which it is. */
   readonly shownAs?: string | undefined;
-  /** Its sessions are in files, or on the way. Undefined: they have workers. */
+  /** Its sessions are in files, or are being written or restored. Undefined: they have workers. */
   readonly checkpoint?: CheckpointRecord | undefined;
   /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
@@ -138,13 +138,13 @@ interface WorkerRecord {
   readonly startTime: string;
 }
 
-/** A worker that stands still, so that it can be written to a file. */
+/** A stopped worker, which can be written to a file. */
 export interface ParkedRecord {
-  /** Has ended once it is in a file. */
+  /** The worker. It has ended once it is in a file. */
   readonly worker: WorkerRecord;
-  /** Holds its files meanwhile. Undefined: the worker has them. */
+  /** The process that holds the worker's files meanwhile. Undefined: the worker has them. */
   readonly keeper?: WorkerRecord | undefined;
-  /** The process that was made from the file. Undefined: none. */
+  /** The process that was restored from the file. Undefined: there is none. */
   readonly restored?: WorkerRecord | undefined;
 }
 
@@ -156,7 +156,7 @@ export interface SessionRecord {
   /** Id of its allocation. */
   readonly allocation: string;
   readonly client: ProcessRecord;
-  /** Its keeper, while its worker is in a file. */
+  /** The worker, or its keeper while the worker is in a file. */
   readonly worker: WorkerRecord;
   /** Undefined: its worker is not parked. */
   readonly parked?: ParkedRecord | undefined;
@@ -199,8 +199,8 @@ export function usedTime({ granted, overrun }: Pick<TimeUse, 'granted' | 'overru
 }
 
 /**
- * Where the GPU memory of an allocation is: on the GPU, on the way to host memory, there, or on the
- * way back. A suspended allocation is `out`, also if none of its memory could leave.
+ * Place of an allocation's GPU memory: on the GPU, on its way to host memory, in host memory, or on
+ * its way back. A suspended allocation is `out`, even if none of its memory could leave.
  */
 export type MemoryState = 'resident' | 'leaving' | 'out' | 'entering';
 
@@ -215,7 +215,7 @@ export interface NodeSnapshot {
     readonly state?: MemoryState | undefined;
     /** The part of the used memory that is in host memory. Undefined: as above. */
     readonly outBytes?: number | undefined;
-    /** Why the annotation of its pod is not followed yet, as a sentence. Undefined: it is. */
+    /** The reason why its pod's annotation has no effect yet, as a sentence. Undefined: it has. */
     readonly suspensionRefused?: string | undefined;
     readonly sessions: readonly { readonly record: SessionRecord; readonly use: SessionUse }[];
   }[];

@@ -42,7 +42,7 @@ export function isOversubscribed({ mode }: GpuRecord, factor: number): boolean {
 export interface AdmissionSettings {
   /** The number of warm workers of a GPU; each holds a context. */
   warmWorkers(gpu: GpuRecord): number;
-  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  /** Limit on the quotas of a GPU as a multiple of its memory; 1: it is not oversubscribed. */
   oversubscription(gpu: GpuRecord): number;
   /** Bytes of host memory for GPU memory. */
   hostMemory(): number;
@@ -177,7 +177,7 @@ export class Admission {
     return largest > room ? 0 : Math.min(room, Math.floor(more) + room - quotas);
   }
 
-  /** As much as fits beside the others without host memory, or as host memory is left. */
+  /** Bytes that fit beside the others without host memory, or the host memory left if larger. */
   #hostLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
     if (!this.isOversubscribed(gpu)) return Number.POSITIVE_INFINITY;
     const beside = this.roomOf(gpu, present) - gpu.contextMemory - this.#use(gpu, present).quotas;

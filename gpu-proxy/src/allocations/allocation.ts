@@ -30,7 +30,7 @@ export class Allocation {
   readonly #suspension: Suspension;
   readonly #relocation: Relocation;
   readonly #checkpoint: Checkpoint;
-  /** Why the annotation of its pod is not followed yet, as a sentence; undefined: it is. */
+  /** The reason why its pod's annotation has no effect yet, as a sentence; undefined: it has. */
   suspensionRefused: string | undefined;
   #socket: ClientSocket;
   readonly #idle: (() => void)[] = [];

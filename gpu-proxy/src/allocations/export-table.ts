@@ -14,7 +14,7 @@ import path from 'node:path';
 
 /** The directory of an allocation in which its workers share a table and have sockets. */
 export const SHARING = 'sharing';
-/** Its users add and remove their own files. The table is root's, so none of them replaces it. */
+/** Workers add and remove their own files. They cannot replace the table, which belongs to root. */
 const SHARING_MODE = 0o1770;
 const FILE = 'exports';
 

@@ -16,9 +16,9 @@ interface RelocationOptions {
   placed(): void;
 }
 
-/** How long the driver may take to move a program without memory. */
+/** Timeout of the driver's move of a program without memory. */
 const MOVE_MS = 60_000;
-/** At which it copies what cannot leave, such as arrays, in bytes per millisecond (H200). */
+/** Bytes per millisecond at which it copies memory that cannot leave, such as arrays (H200). */
 const COPY_RATE = 1.3e6;
 
 /**
@@ -114,7 +114,7 @@ export class Relocation {
     if (!suspended) await suspension.resumeUnheld();
   }
 
-  /** How long one move may take. */
+  /** Timeout of one move. */
   get #timeoutMs(): number {
     return Math.ceil(MOVE_MS + this.#specification.memory / COPY_RATE);
   }

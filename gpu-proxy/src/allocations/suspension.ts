@@ -32,7 +32,7 @@ export type SavedToo = Partial<Pick<AllocationSpecification, 'checkpoint'>>;
 
 type Done = Extract<WorkerAnswer, { kind: 'done' }>;
 
-/** How long the work of a session may take to end. */
+/** Timeout for the end of a session's work. */
 const TIMEOUT_MS = 5000;
 /** Milliseconds between attempts to suspend a late session, or to resume after a takeover. */
 const RETRY = { first: 1000, longest: 60_000 };
@@ -460,7 +460,7 @@ export class Suspension {
       live.session.logger.error(`The session cannot be resumed: ${answer.reason}.`);
   }
 
-  /** Until it is suspended: it may have begun just before, and have work that does not end. */
+  /** Retries until the session is suspended. Its work may have begun just before, and not end. */
   async #suspendLate(live: LiveSession): Promise<void> {
     if (this.#late.has(live)) return;
     this.#late.add(live);

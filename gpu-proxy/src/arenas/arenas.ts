@@ -29,11 +29,11 @@ interface ArenasOptions {
 
 /** A session with an arena. */
 export interface ArenaHolder {
-  /** Its id. */
+  /** Id of its allocation. */
   readonly allocation: string;
   /** Size of an arena that it does not need now; 0: none. */
   readonly unusedArena: number;
-  /** Lets the worker give it up, which may fail. */
+  /** Asks the worker to release its arena, which may fail. */
   dropArena(): Promise<void>;
 }
 

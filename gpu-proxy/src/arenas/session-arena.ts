@@ -5,9 +5,9 @@ import type { MemoryFile } from './memory-file.js';
 
 interface SessionArenaOptions {
   readonly arenas: Pick<Arenas, 'add' | 'remove' | 'end' | 'whenFreed'>;
-  /** Its id. */
+  /** Id of the allocation. */
   readonly allocation: string;
-  /** Its record. */
+  /** File with the record of the arena. */
   readonly file: string;
   /** Whether the memory of the session is on the GPU, and stays there. */
   idle(): boolean;
@@ -76,12 +76,12 @@ export class SessionArena implements ArenaHolder {
     return this.#record.handles;
   }
 
-  /** Its content is in a file, and nobody has it any more. */
+  /** Records that a file has the content, and no process has the arena any more. */
   noteInFile(): void {
     this.#save({ ...this.#record, handles: [] });
   }
 
-  /** The worker has it in these files again. */
+  /** Records that the worker has the arena again, in these memory files. */
   noteFromFile(handles: readonly string[]): void {
     this.#save({ ...this.#record, handles });
   }

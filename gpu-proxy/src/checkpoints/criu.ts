@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findProcesses, userOf } from '@nvidia-virtual/service/process-table';
 import type { ForCriu, ForMaking, ForWriting, Launcher } from '../host/launcher.js';
 
-/** Where distributions install it. */
+/** Paths at which distributions install CRIU. */
 const PLACES = ['/usr/local/sbin/criu', '/usr/sbin/criu', '/usr/bin/criu'];
 /** Beside a worker: the program, its libraries, and the loader that finds them. */
 const DIRECTORY = 'criu';
@@ -43,9 +43,9 @@ function logOf(name: string): string {
   return `${name}.log`;
 }
 
-/** A session that it writes or makes. */
+/** One run of CRIU for a session. */
 interface Task<Purpose extends ForCriu> {
-  /** Its name. */
+  /** Name of the session. */
   readonly name: string;
   /** Directory of the files. */
   readonly directory: string;

@@ -21,8 +21,8 @@ const PAGE = 4096;
 /** Names of CRIU's files. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$/;
 /**
- * Its log, and the cgroups and clocks of the process. It gets the cgroups of its pod, and the
- * clocks of the node, like all that it talks to.
+ * CRIU's files that are not kept: its log, and the cgroups and clocks of the process. A restored
+ * process gets the cgroups of its pod and the clocks of the node.
  */
 export const LEFT_OUT = /\.log$|^cgroup\.img$|^timens-/;
 

@@ -34,7 +34,7 @@ export interface ReturnedArena {
   readonly inode: string;
 }
 
-/** How long the driver may take to take a process from its GPU, or to bring it back. */
+/** Timeout of the driver for detaching a process from its GPU, or for attaching it again. */
 const DRIVER_MS = 60_000;
 const IDS_MS = 10_000;
 const IDS_LOOK_MS = 20;

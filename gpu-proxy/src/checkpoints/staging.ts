@@ -79,7 +79,7 @@ export function makeKernelDirectory(launcher: Pick<Launcher, 'seen'>): string {
   const seen = launcher.seen(KERNEL);
   mkdirSync(seen, { recursive: true, mode: 0o700 });
   const { uid, mode } = lstatSync(seen);
-  // Nobody else can exchange anything in it, nor the directory.
+  // No other user may be able to replace the directory or its files.
   if (uid !== 0 || (mode & 0o077) !== 0)
     throw new Error(`${KERNEL} is not of root alone: remove it`);
   return KERNEL;

@@ -64,7 +64,7 @@ export interface Machine {
 const DEVICES = '/dev';
 /** Exists on every machine with the NVIDIA driver loaded. */
 const CONTROL_DEVICE = 'nvidiactl';
-/** Is made later, by the first CUDA program. */
+/** The first CUDA program creates it. */
 const MEMORY_DEVICE = 'nvidia-uvm';
 const DEFAULT_DIRECTORIES = [
   '/usr/lib/x86_64-linux-gnu',

@@ -1,12 +1,12 @@
 import { lstatSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 
-/** As many as the kernel follows. */
+/** The kernel's limit on links in a path. */
 const MOST_LINKS = 40;
 
 /**
- * Where a path leads to under another root directory. The kernel would follow absolute links from
- * the root of this process.
+ * Resolves the links of a path under another root directory. The kernel would follow absolute links
+ * from the root of this process.
  * @param root path of that directory in this process
  * @returns a path without links under `root`; undefined if there is no such file
  */

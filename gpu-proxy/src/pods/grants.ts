@@ -62,7 +62,7 @@ export class Grants {
     const { node, state } = this.#options;
     const ids = new Set(state.ids());
     for (const grant of this.all) if (!ids.has(grant.id)) this.#forget(grant);
-    // Also by files: an allocation that this gpu-proxy cannot read may have workers of another one.
+    // Includes allocations that this gpu-proxy cannot read: they may have workers of another one.
     const known = new Set([
       ...this.#served.keys(),
       ...node.allocations.map(({ id }) => id),

@@ -13,7 +13,7 @@ interface MappedLibraries {
   musl: boolean;
 }
 
-/** Also as a deleted file. */
+/** A library of the driver, also if its file was deleted. */
 const DRIVER = /\/lib(?:cuda|nvidia-ml)\.so(?:\.[\d.]+)?(?: \(deleted\))?$/;
 const MUSL = /\/ld-musl-[\w-]+\.so\.1$/;
 /** address permissions offset device inode path; a file that is only read is no library. */

@@ -21,7 +21,7 @@ export interface SlotSize {
 
 export interface SlotSettings extends SlotSize {
   warmWorkers(gpu: GpuRecord): number;
-  /** How many times its memory the quotas of a GPU may be; 1: it is not oversubscribed. */
+  /** Limit on the quotas of a GPU as a multiple of its memory; 1: it is not oversubscribed. */
   oversubscription(gpu: GpuRecord): number;
 }
 
@@ -134,9 +134,9 @@ export function checkSlots(gpus: readonly GpuRecord[], settings: SlotSettings): 
 }
 
 /**
- * How many slots of a GPU are taken. What our scheduler assigned to a pod of this node is, from
- * before its first program connects until the pod is gone; of other pods, what they have. Two
- * allocations of a pod may have the same slots, one after the other: these count once.
+ * The number of taken slots of a GPU. Slots that our scheduler assigned to a pod of this node count
+ * until the pod is gone, even before its first program connects. Of other pods, the slots of their
+ * allocations count. Two allocations of a pod that have the same slots in turn count once.
  * @param assigned by UID of the pod
  */
 export function slotsTaken(

@@ -1,11 +1,11 @@
 /** Bytes per millisecond in one direction. H200: 50 GB/s each while both directions are used. */
 const EXPECTED = 50e6;
-/** Limits of what is believed: PCIe of the third generation, and no machine yet. */
+/** Plausible rates: from PCIe of the third generation to more than any machine has. */
 const SLOWEST = 10e6;
 const FASTEST = 100e6;
-/** Smaller moves tell nothing of the rate: commands take most of their time. */
+/** Smaller moves are ignored: commands take most of their time. */
 const LEAST_BYTES = 256 * 2 ** 20;
-/** How much of what was observed counts on with each new observation. */
+/** Weight of the former average at each new observation. */
 const KEPT = 0.7;
 
 /**

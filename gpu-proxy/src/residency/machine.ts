@@ -8,6 +8,6 @@ export interface Machine {
   readonly hostMemory: number;
   readonly now: number;
   readonly tenants: readonly Tenant[];
-  /** When a resident tenant is idle, if it uses no GPU time until then. */
+  /** The time from which a resident tenant is idle, if it uses no GPU time until then. */
   idleFrom(tenant: Tenant): number;
 }

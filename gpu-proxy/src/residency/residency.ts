@@ -274,8 +274,8 @@ function stepOf({ tenant, bytes }: { readonly tenant: Tenant; readonly bytes: nu
 }
 
 /**
- * When a resident tenant becomes idle, if it uses no GPU time until then. It gets as long as its
- * exchange took: if it wants the GPU again after that, it has lost at most as much again.
+ * The time from which a resident tenant is idle, if it uses no GPU time until then. The tenant is
+ * given the duration of its exchange: if it leaves too early, it loses at most that time again.
  */
 function idleFrom({ suspended, waits, usedAt, exchange }: Tenant): number {
   if (suspended) return Number.NEGATIVE_INFINITY;

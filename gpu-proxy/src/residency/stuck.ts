@@ -3,7 +3,7 @@ import type { Machine } from './machine.js';
 import { sum, type Tenant } from './tenant.js';
 
 /**
- * Why a waiting tenant cannot enter, whatever turn it has, as a sentence. Undefined: it will enter.
+ * The reason why a waiting tenant can never enter, as a sentence. Undefined: it will enter.
  */
 export function whyStuck(waiting: Tenant, machine: Machine): string | undefined {
   return whyNoRoom(waiting, machine) ?? whyNoHostMemory(waiting, machine);

@@ -147,12 +147,12 @@ export class LiveSession {
     this.#worker.kill();
   }
 
-  /** Where its worker receives commands. */
+  /** Socket on which its worker receives commands. */
   get commandSocket(): string {
     return this.#options.files.commands;
   }
 
-  /** Where the keeper of its files receives commands. */
+  /** Socket on which the keeper of its files receives commands. */
   get keeperSocket(): string {
     return this.#options.files.keeper;
   }

@@ -17,7 +17,7 @@ export function nodeCgroups(unified: string, name: string): string[] {
   return parents.map((parent) => path.join(parent, name));
 }
 
-/** With those that a launcher has made in it. */
+/** Also removes the cgroups that a launcher has made in it. */
 export async function removeCgroup(cgroup: string): Promise<void> {
   for (const each of MADE.map((name) => path.join(cgroup, name)))
     await eventually(() => existsSync(each) && rmdirSync(each));

@@ -69,7 +69,7 @@ export async function sendWorkerCommand(
     addon.sendCommand(socket, Buffer.from(command), files);
   } catch (error) {
     closeSync(answer);
-    // Nobody has the socket open. That is soon after its end, which may not be noticed yet.
+    // No process has the socket open: the worker has just ended.
     if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return { kind: 'ended' };
     return { kind: 'silent', reason: `its worker takes no commands: ${systemReason(error)}` };
   } finally {

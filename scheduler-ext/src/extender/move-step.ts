@@ -99,7 +99,7 @@ function whileMoving(
   return goesBack && !limits.rests ? written(back) : undefined;
 }
 
-/** To the fullest of the other GPUs that has room, so that large free blocks stay in one piece. */
+/** Moves to the fullest GPU with room, so that large free blocks stay in one piece. */
 function leaveDrained(moving: Moving): MoveStep {
   const { pod, node, present } = moving;
   const free = freeFor(pod, node);

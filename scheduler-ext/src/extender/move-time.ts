@@ -11,7 +11,7 @@ interface Spent {
   overdue?: number | undefined;
 }
 
-/** How many times as long as it held two GPUs a pod rests. */
+/** Rest of a pod, as a multiple of the time for which it held two GPUs. */
 const REST = 6;
 
 /**

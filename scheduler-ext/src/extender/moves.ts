@@ -35,7 +35,7 @@ interface Failure {
 const LOOK_MS = 1000;
 /** A pod that moves holds slots of two GPUs, and its work may never end. */
 const DEADLINE_MS = 10 * 60_000;
-/** With the read of the lease, less than the time in which a new leader binds nothing. */
+/** With the read of the lease, shorter than the time in which a new leader binds nothing. */
 const WRITE_TIMEOUT_MS = 3000;
 /** Limit on the warnings of a pod within that time. */
 const MOST_WARNINGS = 10;
@@ -190,7 +190,7 @@ export class Moves {
     );
   }
 
-  /** Otherwise, a later look tells what holds then. */
+  /** Limits warnings. A later look warns again if the reason still holds. */
   #mayWarn(pod: PodRecord): boolean {
     return this.#recentWarnings(pod).length < MOST_WARNINGS;
   }

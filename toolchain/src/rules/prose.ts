@@ -17,7 +17,7 @@ const GOLDEN = 'cuda-api/golden/expected/';
 const RECORDED = 'test/conformance/programs/';
 /** Pages whose sentences are checked. */
 const PAGES = /^docs\/.+\.md$|^CONTRIBUTING\.md$|(^|\/)README\.md$/;
-/** Its cells are messages of programs. */
+/** A page whose cells are messages of programs. */
 const MESSAGES = 'docs/errors.md';
 
 export const commentWidth: Rule = {

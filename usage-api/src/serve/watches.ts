@@ -28,7 +28,7 @@ export class Watches {
    * @throws UsageError WATCHES_FULL, and the errors of `start`
    */
   open(user: string, response: Closing, start: () => Ending): void {
-    // Its 'close' was emitted, so it would stay counted.
+    // 'close' was emitted already, so this watch would never be uncounted.
     if (response.destroyed) return;
     const owner = ownerOf(user);
     this.#check(owner);

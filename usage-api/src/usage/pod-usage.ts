@@ -162,7 +162,7 @@ function isSuspended(
   return figures !== undefined && whyStarting(pod) === undefined && asksToSuspend(pod);
 }
 
-/** Not those that only wait for room on an oversubscribed GPU. */
+/** False for an allocation that only waits for room on an oversubscribed GPU. */
 function isSuspendedForLong({ specification: { suspended, suspendedBy } }: Allocation): boolean {
   return suspended === true && !suspendedBy?.every((by) => by === 'policy');
 }
