@@ -112,6 +112,19 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   },
 );
 
+(process.getuid?.() === 0 ? test : test.skip)(
+  'removeFromNode() leaves a process in a container, whatever it looks like',
+  async () => {
+    const variable = `CUDA_MPS_PIPE_DIRECTORY=${directory}/state/mps`;
+    const inside = `env ${variable} sh -c 'echo ready; sleep 1000; :'`;
+    const container = spawn('unshare', ['--pid', '--fork', '--kill-child', 'sh', '-c', inside]);
+    started.push(container);
+    await once(container.stdout, 'data');
+    await remove();
+    expect(container.exitCode).toBeNull();
+  },
+);
+
 test('removeFromNode() succeeds if there is nothing to remove', async () => {
   rmSync(directory, { recursive: true });
   await remove();

@@ -15,6 +15,7 @@ import { printable } from '@nvidia-virtual/service/printable';
 import {
   identifyProcess,
   isAlive,
+  isInOwnNamespace,
   type ProcessIdentity,
 } from '@nvidia-virtual/service/process-table';
 import { whyNotServed } from '@nvidia-virtual/service/socket';
@@ -180,13 +181,15 @@ function refuseMounts({ host, directory }: RemovalOptions): void {
 
 /**
  * Finds our processes: the executables of workers and arbiter are in our directory; MPS is NVIDIA's
- * program but has its pipes there.
+ * program but has its pipes there. Processes in containers may look like them, and are left out.
  */
 function findOurs(directory: string): ProcessIdentity[] {
   const numbers = namesIn('/proc').filter(
     (name) => /^\d+$/.test(name) && Number(name) !== process.pid,
   );
-  return numbers.filter((pid) => isOurs(pid, directory)).map((pid) => identifyProcess(Number(pid)));
+  return numbers
+    .filter((pid) => isInOwnNamespace(pid) && isOurs(pid, directory))
+    .map((pid) => identifyProcess(Number(pid)));
 }
 
 function isOurs(pid: string, directory: string): boolean {

@@ -48,7 +48,7 @@ export function findProcesses(...words: readonly string[]): ProcessIdentity[] {
     .filter(
       (pid) =>
         readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted) &&
-        pidsOf(pid).length === 1,
+        isInOwnNamespace(pid),
     )
     .map((pid) => identifyProcess(Number(pid)));
 }
@@ -119,6 +119,11 @@ export function usersOfProcesses({ first, last }: { first: number; last: number 
 /** The pid of a process in its own pid namespace, for example that of its container. */
 export function innermostPid(pid: number): number {
   return Number(pidsOf(pid).at(-1) ?? pid);
+}
+
+/** Whether the process is in the pid namespace of this one. False for processes in containers. */
+export function isInOwnNamespace(pid: number | string): boolean {
+  return pidsOf(pid).length === 1;
 }
 
 /** In each pid namespace from that of this process on. Empty if it has exited. */
