@@ -14,7 +14,6 @@ import {
   SERVE_OPTIONS,
   TOP_OPTIONS,
 } from './options.js';
-import { run } from './run/run.js';
 
 const USAGE_ERROR = 2;
 const OWN_FAILURE = 125;
@@ -79,7 +78,7 @@ function addRun(program: Command, carryOut: CarryOut): void {
     .option('--summary', 'print a table of kernels, copies and driver calls when a process ends')
     .addHelpText('after', EXIT_STATUS_HELP)
     .action((name: string, args: string[], flags: Flags) =>
-      carryOut((say) => run([name, ...args], flags, say)),
+      carryOut(async (say) => (await import('./run/run.js')).run([name, ...args], flags, say)),
     );
   addOptions(command, RUN_OPTIONS);
 }

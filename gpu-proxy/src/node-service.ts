@@ -21,7 +21,7 @@ import { StateDirectory } from './host/state-directory.js';
 import type { Metrics } from './metrics/metrics.js';
 import { metricsOf } from './metrics/node-metrics.js';
 import { GpuNode } from './node.js';
-import { NodeLedger } from './node-ledger.js';
+import type { NodeLedger } from './node-ledger.js';
 import {
   describeSelection,
   type NodeMachine,
@@ -131,6 +131,8 @@ export class NodeService {
     const { url } = current.ledger;
     if (url !== undefined) {
       const ledger = { ...current.ledger, url };
+      // Loaded on demand: most commands and some nodes have no use for the client of Redis.
+      const { NodeLedger } = await import('./node-ledger.js');
       this.#ledger = new NodeLedger({
         ...{ node, backend, logger, ledger },
         stateDirectory: state.directory,

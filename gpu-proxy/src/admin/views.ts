@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { usedTime } from '@nvidia-virtual/ledger';
+import { usedTime } from '@nvidia-virtual/ledger/records';
 import type {
   AllocationMessage,
   GpuMessage,

@@ -4,7 +4,7 @@ import {
   type MemoryState,
   type TimeUse,
   usedTime,
-} from '@nvidia-virtual/ledger';
+} from '@nvidia-virtual/ledger/records';
 import type { Refusals } from '../allocations/closer.js';
 import type { ReportedMemory } from '../gpus/device-memory.js';
 import { xidFact } from '../gpus/xids.js';
