@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "native/worker/session/captures.h"
 #include "wire/barrier.h"
 #include "wire/wait.h"
 
@@ -14,8 +15,10 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 CompletionWord::~CompletionWord() {
+  if (word_ == nullptr) return;
+  const RelaxedCapture relaxed(driver_);  // the thread ends beside others
   // If the driver does not unregister the page, the GPU may still write it.
-  if (word_ != nullptr && driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
+  if (driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
 }
 
 bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {

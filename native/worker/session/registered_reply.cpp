@@ -1,5 +1,7 @@
 #include "native/worker/session/registered_reply.h"
 
+#include "native/worker/session/captures.h"
+
 namespace worker {
 
 namespace {
@@ -32,6 +34,7 @@ bool RegisteredReply::unregister() {
   if (!registered_) return true;
   registered_ = false;
   copies_ = 0;
+  const RelaxedCapture relaxed(driver_);  // the thread may end beside others
   return driver_.cuMemHostUnregister(channel_->replyMemory().data()) == CUDA_SUCCESS;
 }
 

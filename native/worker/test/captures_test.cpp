@@ -1,6 +1,7 @@
 // Which captures the worker knows, with the simulated driver: no client can hide one.
 #include "native/worker/session/captures.h"
 
+#include <latch>
 #include <optional>
 #include <thread>
 
@@ -89,6 +90,23 @@ TEST_CASE_FIXTURE(Capturing, "a new thread ends no capture of an earlier one") {
   CHECK(captures() == 1);
   inThread([&](Frames& thread) { begins(thread), ends(thread, CUDA_SUCCESS); });
   CHECK(captures() == 1);
+}
+
+TEST_CASE_FIXTURE(Capturing, "a thread that ends beside a capture leaves it valid") {
+  std::latch worked(1), capturing(1);
+  std::thread ending([&] {
+    Frames thread(session);
+    thread.call(CallNumber::cuCtxSetCurrent, context);
+    CHECK(thread.thread.follow(driverStream()));
+    worked.count_down();
+    capturing.wait();
+  });
+  worked.wait();
+  CHECK(frames.call(CallNumber::cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_GLOBAL)
+            .status == CUDA_SUCCESS);
+  capturing.count_down();
+  ending.join();
+  CHECK(end(stream) == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(Capturing, "a capture that fails at its end is over, and no other one") {
