@@ -14,12 +14,18 @@ namespace {
 /// Kind of a copy. With the size, it is the key of the copy's expected duration.
 enum Way : std::uint64_t { kHostToDevice = 1, kDeviceToHost, kBlock };
 
+/// Natively, a copy is no wait that a capture of another thread forbids.
+CUresult await(Thread& thread, CUstream stream) {
+  const RelaxedCapture relaxed(thread.driver);
+  return thread.driver.cuStreamSynchronize(stream);
+}
+
 /// Waits for the stream if the client waits for the copy. Other threads of the session continue
 /// meanwhile.
 CUresult finish(Thread& thread, CUresult status, CUstream stream, bool synchronise) {
   if (status != CUDA_SUCCESS || !synchronise) return status;
   thread.passTicket(stream);
-  return thread.driver.cuStreamSynchronize(stream);
+  return await(thread, stream);
 }
 
 CUresult counted(Figures::Word& word, std::uint64_t bytes, CUresult status) {
@@ -51,8 +57,7 @@ CUresult copyToReply(Thread& thread, const wire::CopyFrame& copy, void* reply, C
   if (status != CUDA_SUCCESS) return status;
   const bool followed = thread.follow(stream);
   if (!inTurn) thread.passTicket(stream);
-  return followed && thread.completion.await() ? CUDA_SUCCESS
-                                               : thread.driver.cuStreamSynchronize(stream);
+  return followed && thread.completion.await() ? CUDA_SUCCESS : await(thread, stream);
 }
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }

@@ -109,6 +109,21 @@ TEST_CASE_FIXTURE(Capturing, "a thread that ends beside a capture leaves it vali
   CHECK(end(stream) == CUDA_SUCCESS);
 }
 
+TEST_CASE_FIXTURE(Capturing, "a copy of another thread leaves a capture valid") {
+  const std::uint64_t memory = frames.call(CallNumber::cuMemAlloc_v2, std::size_t{4096}).handle;
+  CHECK(frames.call(CallNumber::cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_GLOBAL)
+            .status == CUDA_SUCCESS);
+  std::thread([&] {
+    Frames thread(session);
+    thread.call(CallNumber::cuCtxSetCurrent, context);
+    const auto copy = [&](wire::Encoder& frame) {
+      frame.put(wire::CopyFrame{0, memory, 8, kPerThread, wire::kCopyEnds, 0});
+    };
+    CHECK(thread.send(CallNumber::cuMemcpyDtoHAsync_v2, copy).status == CUDA_SUCCESS);
+  }).join();
+  CHECK(end(stream) == CUDA_SUCCESS);
+}
+
 TEST_CASE_FIXTURE(Capturing, "a capture that fails at its end is over, and no other one") {
   const std::uint64_t second = frames.call(CallNumber::cuStreamCreate, 1u).handle;
   const std::uint64_t event = frames.call(CallNumber::cuEventCreate, 2u).handle;
