@@ -141,7 +141,7 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   thread.awaitWindow(window, stream, copy.bytes, {kDeviceToHost, copy.bytes});
   Figures::Word& figure = thread.session.figures.bytesDeviceToHost;
   const bool inTurn = copy.destination == 0 && isInTurn(thread, copy, stream);
-  if (copy.destination == 0 && thread.mayWriteReply())
+  if (copy.destination == 0 && thread.writesReply(!inTurn) && thread.mayFollow())
     return counted(figure, copy.bytes, copyToReply(thread, copy, destination, stream, inTurn));
   if (inTurn)
     return counted(figure, copy.bytes,

@@ -15,17 +15,18 @@ RegisteredReply::~RegisteredReply() {
   if (!unregister()) (void)channel_.release();
 }
 
-bool RegisteredReply::prepare(unsigned contextsEnded) {
+bool RegisteredReply::prepare(unsigned contextsEnded, bool waits) {
   if (registered_ && contextsEnded == contextsEnded_) [[likely]]
     return true;
   unregister();  // the context that registered it may still exist
   // A thread without a channel has its replies elsewhere.
-  if (refused_ || channel_ == nullptr || ++copies_ < kCopiesBefore) return false;
+  if (refused_ || channel_ == nullptr || (++copies_ < kCopiesBefore && !waits)) return false;
   const auto memory = channel_->replyMemory();
-  registered_ = driver_.cuMemHostRegister_v2(
-                    memory.data(), memory.size(),
-                    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) == CUDA_SUCCESS;
-  refused_ = !registered_;
+  const RelaxedCapture relaxed(driver_);
+  const CUresult status = driver_.cuMemHostRegister_v2(
+      memory.data(), memory.size(), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  registered_ = status == CUDA_SUCCESS;
+  refused_ = !registered_ && status != CUDA_ERROR_INVALID_CONTEXT;  // the copy returns that, too
   contextsEnded_ = contextsEnded;
   return registered_;
 }

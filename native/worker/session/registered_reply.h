@@ -1,6 +1,6 @@
 // The memory of a channel's replies, registered with the driver: the GPU writes small copies to the
-// host there itself. Otherwise the driver copies them from its own memory to the reply: 4 KiB take
-// 2 us longer (H200, driver 580).
+// host there itself, and the driver returns before. Otherwise it copies them from its own memory to
+// the reply: 4 KiB take 2 us longer (H200, driver 580).
 #pragma once
 
 #include <memory>
@@ -21,10 +21,11 @@ class RegisteredReply {
   RegisteredReply(const RegisteredReply&) = delete;
   RegisteredReply& operator=(const RegisteredReply&) = delete;
 
-  /// Call before each copy. Returns whether the memory is registered, for all contexts; it becomes
-  /// so after some copies. `contextsEnded` counts ended contexts of the session: a registration
-  /// ends with its context.
-  bool prepare(unsigned contextsEnded);
+  /// Call before each copy. Returns whether the memory is registered, for all contexts. It becomes
+  /// so before the first copy that `waits` for other work, because the driver itself would wait for
+  /// it in the thread's turn, and otherwise after some copies. `contextsEnded` counts ended
+  /// contexts of the session: a registration ends with its context.
+  bool prepare(unsigned contextsEnded, bool waits);
 
  private:
   bool unregister();

@@ -50,9 +50,9 @@ class Thread {
   bool follow(CUstream stream) {
     return mayFollow() && completion.follow(stream, session.contexts.endings());
   }
-  /// Whether the GPU may write a small copy to the reply itself, to be followed by the word.
-  bool mayWriteReply() {
-    return mayFollow() && registeredReply_.prepare(session.contexts.endings());
+  /// Whether the GPU writes a small copy to the reply itself. `waits`: other work may come first.
+  bool writesReply(bool waits) {
+    return registeredReply_.prepare(session.contexts.endings(), waits);
   }
 
   /// Records that the current frame launched a kernel into this stream.

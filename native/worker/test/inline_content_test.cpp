@@ -1,7 +1,10 @@
 // Code images and copies that travel inside the frame, from a hostile client too.
+#include <chrono>
+#include <semaphore>
 #include <string>
 #include <vector>
 
+#include "native/worker/test/ring_client.h"
 #include "native/worker/test/session_fixture.h"
 #include "test/unit/program.h"
 #include "wire/copy.h"
@@ -147,4 +150,33 @@ TEST_CASE("copies that are enqueued, waited for and copied back keep their bytes
   }
   CHECK(copyOut(test, 0x550000000000, wire::kCopyEnds, 0).status == CUDA_ERROR_INVALID_VALUE);
   CHECK(test.frames.call(CallNumber::cuMemFree_v2, memory.handle).status == CUDA_SUCCESS);
+}
+
+// The call of another thread may end the work.
+TEST_CASE("a copy to the host that waits for other work stops no other thread") {
+  static std::binary_semaphore released(0);
+  static bool inTime = false;
+  Fixture test;
+  const std::uint64_t stream = test.frames.call(CallNumber::cuStreamCreate, 0u).handle;
+  const std::uint64_t memory = test.frames.call(CallNumber::cuMemAlloc_v2, std::size_t{8}).handle;
+  worker::test::RingClient copying(test.session), other(test.session);
+  std::uint64_t ticket = 0;
+  const auto send = [&](auto& client, CallNumber number, auto argument) {
+    return client.send(number, ticket += wire::kTicket, 0,
+                       [&](wire::Encoder& frame) { frame.put(argument); });
+  };
+  send(copying, CallNumber::cuCtxSetCurrent, test.context);
+  send(other, CallNumber::cuCtxSetCurrent, test.context);
+  auto* const blocked =
+      static_cast<CUstream>(test.session.handles.find(wire::HandleKind::stream, stream));
+  const auto work = [](void*) { inTime = released.try_acquire_for(std::chrono::seconds(10)); };
+  CHECK(test.session.driver.cuLaunchHostFunc(blocked, work, nullptr) == CUDA_SUCCESS);
+  copying.publish(CallNumber::cuMemcpyDtoHAsync_v2, ticket += wire::kTicket, wire::kFrameWantsReply,
+                  [&](wire::Encoder& frame) {
+                    frame.put(wire::CopyFrame{0, memory, 8, stream, wire::kCopyEnds, 0});
+                  });
+  CHECK(send(other, CallNumber::cuStreamCreate, 1u).status == CUDA_SUCCESS);
+  released.release();
+  CHECK(test.session.driver.cuStreamSynchronize(blocked) == CUDA_SUCCESS);
+  CHECK(inTime);
 }
