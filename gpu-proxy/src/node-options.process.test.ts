@@ -1,4 +1,5 @@
 // Options of a node that other processes follow, from the configuration file to these processes.
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -10,10 +11,11 @@ import { makeCertificates } from '@nvidia-virtual/ledger/testing/certificates';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { AllocationMessage, NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess, userOf } from '@nvidia-virtual/service/process-table';
+import { userOf } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
+import { killArbiter } from './testing/kill-arbiter.js';
 
 const HOLDING = cudaProgram('start(); say("ready"); sys.stdin.readline()');
 let place: Place;
@@ -30,8 +32,7 @@ beforeEach(() => {
 afterEach(async () => {
   for (const program of programs) program.process.kill('SIGKILL');
   await Promise.all(programs.map((program) => program.end()));
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid);
+  killArbiter(state);
   place.remove();
 });
 

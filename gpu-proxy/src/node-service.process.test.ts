@@ -10,12 +10,11 @@ import {
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import { sessionsOf, snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
 import type { NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { parseExposition } from './testing/exposition.js';
+import { killArbiter } from './testing/kill-arbiter.js';
 
 const NODE = 'node-1';
 const MiB = 2 ** 20;
@@ -57,9 +56,7 @@ afterEach(async () => {
   server.process.kill('SIGTERM');
   await Promise.all([server, ...programs].map((command) => command.end()));
   await reader.close();
-  // The arbiter would otherwise run on for the next node.
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid);
+  killArbiter(state);
   place.remove();
 });
 

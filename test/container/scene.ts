@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
 import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
+import { askNode } from '@nvidia-virtual/gpu-proxy/testing/ask-node';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type {
   AllocationMessage,
   GpuMessage,
@@ -123,11 +123,11 @@ export class Scene {
   }
 
   async gpus(): Promise<readonly GpuMessage[]> {
-    return (await this.#ask((client) => client.call('listGpus', {}))).gpus;
+    return (await askNode(this.node.state, 'listGpus', {})).gpus;
   }
 
   async allocations(): Promise<readonly AllocationMessage[]> {
-    return (await this.#ask((client) => client.call('listAllocations', {}))).allocations;
+    return (await askNode(this.node.state, 'listAllocations', {})).allocations;
   }
 
   /** Whether one of these cgroups is below the pod's. */
@@ -158,8 +158,8 @@ export class Scene {
 
   /** Takes the GPU from it, and gives it back. @returns the bytes that were out */
   async suspend({ allocation: { id } }: User): Promise<number> {
-    const { outBytes } = await this.#ask((client) => client.call('suspendAllocation', { id }));
-    await this.#ask((client) => client.call('resumeAllocation', { id }));
+    const { outBytes } = await askNode(this.node.state, 'suspendAllocation', { id });
+    await askNode(this.node.state, 'resumeAllocation', { id });
     return outBytes;
   }
 
@@ -167,8 +167,8 @@ export class Scene {
   async writeAndContinue({ allocation: { id } }: User): Promise<void> {
     const directory = path.join(this.node.state, 'checkpoints', id);
     const request = { id, directory, key: '' };
-    await this.#ask((client) => client.call('checkpointAllocation', request));
-    await this.#ask((client) => client.call('restoreAllocation', { directory, key: '' }));
+    await askNode(this.node.state, 'checkpointAllocation', request);
+    await askNode(this.node.state, 'restoreAllocation', { directory, key: '' });
   }
 
   async end(): Promise<void> {
@@ -183,14 +183,5 @@ export class Scene {
 
   get #mode(): string {
     return this.#options.concurrent ? 'concurrent' : 'exclusive';
-  }
-
-  async #ask<T>(question: (client: AdminClient) => Promise<T>): Promise<T> {
-    const client = await AdminClient.connect(this.node.state);
-    try {
-      return await question(client);
-    } finally {
-      client.close();
-    }
   }
 }

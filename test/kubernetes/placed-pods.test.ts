@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
+import { askNode } from '@nvidia-virtual/gpu-proxy/testing/ask-node';
 import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { assigned } from './scheduler/cluster-under-test.js';
@@ -22,11 +22,9 @@ afterAll(async () => {
 
 /** Makes an allocation on the second GPU, as if the first program of the pod had connected. */
 async function bind({ metadata = {} }: V1Pod, slots: number): Promise<readonly string[]> {
-  const client = await AdminClient.connect(scene.node.state);
-  const { gpus } = await client.call('listGpus', {});
+  const { gpus } = await askNode(scene.node.state, 'listGpus', {});
   const uuids = gpus.map(({ uuid }) => uuid);
-  const { id } = await client.call('createAllocation', { gpus: uuids.slice(1) });
-  client.close();
+  const { id } = await askNode(scene.node.state, 'createAllocation', { gpus: uuids.slice(1) });
   await scene.proxy.end();
   const file = path.join(scene.node.state, 'allocations', id, SPECIFICATION);
   const specification = JSON.parse(readFileSync(file, 'utf8')) as object;

@@ -2,8 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/host/installation';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
+import { killArbiter } from '@nvidia-virtual/gpu-proxy/testing/kill-arbiter';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { KubeletUnderTest } from './kubelet-under-test.js';
 import { ProcessUnderTest } from './process-under-test.js';
@@ -137,8 +136,7 @@ export class NodeUnderTest {
   async remove(): Promise<void> {
     this.kubelet.stop();
     await Promise.all(this.#processes.map((one) => one.end()));
-    const arbiter = findProcess('--socket', arbiterSocketIn(this.state));
-    if (arbiter) process.kill(arbiter.pid);
+    killArbiter(this.state);
     rmSync(this.directory, { recursive: true, force: true });
   }
 

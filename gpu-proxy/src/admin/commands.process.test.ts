@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { locateInstallation } from '../host/installation.js';
 import { clientEnvironment } from '../run/run.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
 import { withCriu } from '../testing/criu.js';
 import { cudaProgram } from '../testing/cuda-program.js';
+import { killArbiter } from '../testing/kill-arbiter.js';
 
 const HOLDING = cudaProgram(
   'start(); say("got", alloc(100 * MiB)); sys.stdin.readline(); say("then", alloc(MiB))',
@@ -31,9 +30,7 @@ afterEach(async () => {
   for (const program of programs) program.process.kill('SIGKILL');
   server.process.kill('SIGTERM');
   await server.end();
-  // The arbiter would otherwise run on for the next node.
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid);
+  killArbiter(state);
   place.remove();
 });
 

@@ -2,11 +2,10 @@ import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AdminCalls, AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
+import { killArbiter } from '../testing/kill-arbiter.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { ObedientWorkers } from '../testing/obedient-worker.js';
 
@@ -31,14 +30,9 @@ afterEach(async () => {
   await eventually(async () => expect((await look()).sessions).toEqual([]));
   server.process.kill('SIGTERM');
   await server.end();
-  killArbiter();
+  killArbiter(state);
   place.remove();
 });
-
-function killArbiter(): void {
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid, 'SIGKILL');
-}
 
 async function serve(): Promise<void> {
   const words = ['serve', '--state', state, '--backend', 'simulated', '--movable', 'true'];
@@ -139,7 +133,7 @@ test('programs notice no kill of gpu-proxy or the arbiter at any moment of a mov
       const target = (await look()).gpuUuids[0] === here ? there : here;
       const moving = move(target).catch(() => {});
       await delay(kill * 40);
-      if (kill % 3 === 2) killArbiter();
+      if (kill % 3 === 2) killArbiter(state, 'SIGKILL');
       await replace();
       await moving;
       const seen = await Promise.all(programs.map((program) => program.right()));

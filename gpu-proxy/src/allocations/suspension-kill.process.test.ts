@@ -2,12 +2,11 @@ import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
 import { KeepingProgram } from '../testing/keeping-program.js';
+import { killArbiter } from '../testing/kill-arbiter.js';
 import { ObedientWorkers } from '../testing/obedient-worker.js';
 
 const MiB = 2 ** 20;
@@ -29,8 +28,7 @@ afterEach(async () => {
   await eventually(async () => expect((await look()).sessions).toEqual([]));
   server.process.kill('SIGTERM');
   await server.end();
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid);
+  killArbiter(state);
   place.remove();
 });
 

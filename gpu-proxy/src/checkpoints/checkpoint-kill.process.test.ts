@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AdminCalls, AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
-import { findProcess } from '@nvidia-virtual/service/process-table';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { askNode } from '../testing/ask-node.js';
 import { CommandUnderTest, Place } from '../testing/command-under-test.js';
 import { withCriu } from '../testing/criu.js';
+import { killArbiter } from '../testing/kill-arbiter.js';
 import { MovingProgram } from '../testing/moving-program.js';
 
 const MiB = 2 ** 20;
@@ -27,8 +26,7 @@ beforeEach(async () => {
 afterEach(async () => {
   server.process.kill('SIGTERM');
   await server.end();
-  const arbiter = findProcess('--socket', arbiterSocketIn(state));
-  if (arbiter) process.kill(arbiter.pid, 'SIGKILL');
+  killArbiter(state, 'SIGKILL');
   place.remove();
 });
 

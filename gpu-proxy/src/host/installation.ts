@@ -70,7 +70,7 @@ export function locateInstallation(
     path.join(interposerDirectory, 'libnvidia-ml.so.1'),
     ...Object.values(programs),
   ])
-    requireFile(file);
+    if (!existsSync(file)) throw new ProxyError('BUILD_MISSING', { path: file });
   return installation;
 }
 
@@ -109,8 +109,4 @@ function partsIn(root: string, parts: Readonly<Record<Part, string>>): Record<Pa
 function forEachPart(pathOf: (part: Part) => string): Record<Part, string> {
   const parts = Object.keys(BUILT) as Part[];
   return Object.fromEntries(parts.map((part) => [part, pathOf(part)])) as Record<Part, string>;
-}
-
-function requireFile(file: string): void {
-  if (!existsSync(file)) throw new ProxyError('BUILD_MISSING', { path: file });
 }

@@ -6,6 +6,7 @@ import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/pro
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/host/installation';
 import { CommandUnderTest, Place } from '@nvidia-virtual/gpu-proxy/testing/command-under-test';
 import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
+import { killArbiter } from '@nvidia-virtual/gpu-proxy/testing/kill-arbiter';
 import { makeLyingBuild } from '@nvidia-virtual/gpu-proxy/testing/lying-worker';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { findProcess } from '@nvidia-virtual/service/process-table';
@@ -133,8 +134,7 @@ export class ProxyNode {
   async remove(): Promise<void> {
     for (const { process: command } of this.#commands) command.kill('SIGKILL');
     await Promise.all(this.#commands.map((command) => command.end()));
-    const arbiter = findProcess('--socket', arbiterSocketIn(this.#state));
-    if (arbiter) process.kill(arbiter.pid);
+    killArbiter(this.#state);
     this.#place.remove();
   }
 

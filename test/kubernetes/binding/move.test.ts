@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
+import { askNode } from '@nvidia-virtual/gpu-proxy/testing/ask-node';
 import type { Assignment } from '@nvidia-virtual/kube-common/assignment';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { type BindingScene, bindingSuite, HOLDING, STUBBORN } from './scene.js';
 
@@ -47,13 +47,8 @@ async function annotate(name: string, annotations: Record<string, string>): Prom
 
 /** Moves that the scheduler may complete, of the pod. */
 async function arrivals({ metadata }: V1Pod): Promise<number[]> {
-  const client = await AdminClient.connect(scene.state);
-  try {
-    const { arrivals: all } = await client.call('listGpus', {});
-    return all.filter(({ pod }) => pod === metadata?.uid).map(({ move }) => move);
-  } finally {
-    client.close();
-  }
+  const { arrivals: all } = await askNode(scene.state, 'listGpus', {});
+  return all.filter(({ pod }) => pod === metadata?.uid).map(({ move }) => move);
 }
 
 async function untilOn(id: string, gpu: string): Promise<void> {
@@ -172,10 +167,8 @@ test('an allocation of a pod cannot be moved on its node, beside the scheduler',
   const { pod, socket, id } = await scene.started('own', ['s'], { annotations: assignment(a) });
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
-  const client = await AdminClient.connect(scene.state);
-  await expect(client.call('moveAllocation', { id, gpu: b })).rejects.toThrow(
+  await expect(askNode(scene.state, 'moveAllocation', { id, gpu: b })).rejects.toThrow(
     'it belongs to pod default/own: use `kubectl gpu-usage move own -n default --gpu`',
   );
-  client.close();
   await program.finish();
 });

@@ -23,10 +23,11 @@ import {
   type V1Pod,
 } from '@kubernetes/client-node';
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/host/installation';
+import { askNode } from '@nvidia-virtual/gpu-proxy/testing/ask-node';
 import { CommandUnderTest, Place } from '@nvidia-virtual/gpu-proxy/testing/command-under-test';
 import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
+import { killArbiter } from '@nvidia-virtual/gpu-proxy/testing/kill-arbiter';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
-import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import type {
   AllocationMessage,
   GpuMessage,
@@ -325,28 +326,28 @@ export class BindingScene {
   }
 
   async allocations(): Promise<readonly AllocationMessage[]> {
-    return this.#withNode(async (client) => (await client.call('listAllocations', {})).allocations);
+    return (await askNode(this.state, 'listAllocations', {})).allocations;
   }
 
   async gpus(): Promise<readonly GpuMessage[]> {
-    return this.#withNode(async (client) => (await client.call('listGpus', {})).gpus);
+    return (await askNode(this.state, 'listGpus', {})).gpus;
   }
 
   /** What the scheduler learns of pods that it did not place. */
   async placed(): Promise<readonly PlacedPodMessage[]> {
-    return this.#withNode(async (client) => (await client.call('listGpus', {})).placed);
+    return (await askNode(this.state, 'listGpus', {})).placed;
   }
 
   /** Drains the allocation: it accepts no new sessions. */
   async drain(id: string): Promise<void> {
-    await this.#withNode((client) => client.call('drainAllocation', { id }));
+    await askNode(this.state, 'drainAllocation', { id });
   }
 
   async call(
     name: 'suspendAllocation' | 'resumeAllocation',
     id: string,
   ): Promise<AllocationMessage> {
-    return this.#withNode((client) => client.call(name, { id }));
+    return askNode(this.state, name, { id });
   }
 
   async warmWorkerReady(): Promise<void> {
@@ -398,15 +399,6 @@ export class BindingScene {
     writeFileSync(this.#specificationFile(id), JSON.stringify(change(this.specification(id))));
   }
 
-  async #withNode<T>(use: (client: AdminClient) => Promise<T>): Promise<T> {
-    const client = await AdminClient.connect(this.state);
-    try {
-      return await use(client);
-    } finally {
-      client.close();
-    }
-  }
-
   #specificationFile(id: string): string {
     return path.join(this.state, 'allocations', id, 'allocation.json');
   }
@@ -415,8 +407,7 @@ export class BindingScene {
     for (const { process: program } of this.#programs) program.kill('SIGKILL');
     this.proxy?.process.kill('SIGTERM');
     await this.proxy?.end();
-    const arbiter = findProcess('--socket', arbiterSocketIn(this.state));
-    if (arbiter) process.kill(arbiter.pid);
+    killArbiter(this.state);
     this.kubelet.stop();
     await this.cgroups.remove();
     rmSync(this.directory, { recursive: true, force: true });
