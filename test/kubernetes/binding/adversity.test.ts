@@ -3,12 +3,19 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
 import { readIfThere } from '@nvidia-virtual/service/files';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { Forwarder } from './forwarder.js';
 import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
 
 const PTRACE_SEIZE = 0x4206;
+
+/** The UID that the kubelet derives from the file of the pod. */
+const STATIC_UID = '5f7b1c2d3e4f5a6b7c8d9e0f1a2b3c4d';
+const STATIC_NAME = 'static-node-1';
+/** The identity of its programs: the kubelet's UID is in their cgroups. */
+const STATIC_POD: V1Pod = { metadata: { uid: STATIC_UID } };
 
 const tracers: ChildProcess[] = [];
 let scene: BindingScene;
@@ -190,4 +197,34 @@ test('an unkillable worker of a predecessor is waited for until the timeout only
   await eventually(async () =>
     expect(await scene.ask(after.pod, after.socket)).toEqual(['init 0\n', '']),
   );
+});
+
+test("a static pod has its GPU by the kubelet's UID, whatever its mirror pod", async () => {
+  await scene.serve();
+  const shown = await scene.createPod(STATIC_NAME, { shows: STATIC_UID });
+  scene.kubelet.give(STATIC_NAME, 'main', ['a']);
+  const socket = scene.allocate(['a']);
+  const program = scene.run(STATIC_POD, socket, HOLDING);
+  await program.printed('got 0');
+  const [bound] = await scene.allocations();
+  expect(bound?.owner).toMatchObject({ pod: STATIC_NAME, podUid: STATIC_UID });
+  const gpus = [{ gpu: bound?.gpuUuids[0], slots: 1 }];
+  expect(await scene.placed()).toEqual([{ pod: shown.metadata?.uid, gpus }]);
+
+  await scene.deletePod(STATIC_NAME);
+  await scene.lookedAgain();
+  expect(await scene.allocations()).toMatchObject([
+    { id: bound?.id, draining: false, sessions: [{}] },
+  ]);
+  expect((await scene.createPod(STATIC_NAME, { shows: STATIC_UID })).metadata?.uid).not.toBe(
+    shown.metadata?.uid,
+  );
+  expect(await scene.run(STATIC_POD, socket, ASKING).finish()).toBe('init 0\n');
+  expect(await program.finish()).toMatch(/^got 0 \d+\nthen 0\n$/);
+
+  await scene.deletePod(STATIC_NAME);
+  await scene.lookedAgain();
+  expect(await scene.allocations()).toMatchObject([{ id: bound?.id, draining: false }]);
+  scene.kubelet.take(STATIC_NAME, 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
 });
