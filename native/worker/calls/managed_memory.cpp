@@ -105,7 +105,7 @@ CUresult move(Thread& thread, const Allocation& memory, const std::function<CUre
 void awaitGpu(Thread& thread, CUcontext context) {
   thread.passTicket(context);
   const InContext current(thread.driver, context);
-  if (current.status() == CUDA_SUCCESS) thread.driver.cuCtxSynchronize();
+  if (current.status() == CUDA_SUCCESS) thread.session.memory.await(context);
 }
 
 /// A registration ends with its context, or by an earlier attempt.

@@ -269,8 +269,7 @@ void MovableMemory::keepSpare(CUcontext context) {
   spares_[context].push_back(spare);
 }
 
-/// Waits as the driver's cuMemFree does, which is exact about contexts and captures: by freeing
-/// memory of the driver's own.
+/// By freeing memory of the driver's own.
 CUresult MovableMemory::await(CUcontext context) {
   CUresult status = below_.cuCtxPushCurrent_v2(context);
   if (status != CUDA_SUCCESS) return status;

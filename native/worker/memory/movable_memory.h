@@ -72,6 +72,8 @@ class MovableMemory {
   std::shared_lock<std::shared_mutex> submit() { return std::shared_lock(submissions_); }
   /// Waits for the submissions that may still use memory which the program has freed.
   void awaitSubmissions();
+  /// Waits for the work of a context as the driver's cuMemFree does, which is exact about captures.
+  CUresult await(CUcontext context);
 
   enum class Place {
     elsewhere,  ///< no memory of this object
@@ -176,7 +178,6 @@ class MovableMemory {
   CUresult create(Block& block);
   bool endKept(CUcontext owner);
   void keepSpare(CUcontext context);
-  CUresult await(CUcontext context);
   CUresult awaitHere(CUcontext context);
   CUresult freePooled(CUdeviceptr address);
   void restore(Parted parted);

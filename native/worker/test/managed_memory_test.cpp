@@ -259,6 +259,20 @@ TEST_CASE_FIXTURE(Fixture, "a move does not wait for the place of other memory")
   CHECK(frames.call(CallNumber::freeManaged, kOther).status == CUDA_SUCCESS);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a free beside a capture leaves it valid") {
+  const worker::Driver& driver = session.driver;
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  REQUIRE(allocate() == CUDA_SUCCESS);
+  CHECK(place() == kOnGpu);
+  CHECK(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  CHECK(driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  CHECK(frames.call(CallNumber::freeManaged, kAddress).status == CUDA_SUCCESS);
+  CHECK(driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+  CHECK(driver.cuGraphDestroy(graph) == CUDA_SUCCESS);
+  CHECK(driver.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+}
+
 TEST_CASE_FIXTURE(Fixture, "memory that outlives its context is freed") {
   const std::uint64_t other = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
   REQUIRE(allocate() == CUDA_SUCCESS);
