@@ -49,10 +49,12 @@ const ALONE: readonly Step[] = [
     '--moves',
   ),
   tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
-  tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
 ];
-/** Uses the whole machine as a node, and waits for half of its time. */
-const KUBERNETES = tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js'));
+/** Wait for half of their time. The second one uses the whole machine as a node. */
+const KUBERNETES: readonly Step[] = [
+  tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
+  tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js')),
+];
 const TSAN = ['tsan', '--only', 'wire', '--test', 'worker/races'];
 /** Run beside KUBERNETES, with the lowest priority: builds for SANITIZERS, and computations. */
 const BESIDE: readonly Step[] = [
@@ -99,7 +101,7 @@ const SANITIZERS: readonly (readonly Step[])[] = [
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
   const outcomes = [...(await runLane(FIRST, console.log)), ...(await runLane(ALONE))];
-  const kubernetes = runLane([KUBERNETES]);
+  const kubernetes = runLane(KUBERNETES);
   const beside = Promise.all([kubernetes, runLane(BESIDE)]);
   const lanes = [
     beside,
