@@ -35,8 +35,10 @@ static Memory shared;
 class Sequence {
  public:
   explicit Sequence(unsigned seed) : random_(seed) {
-    for (cudaStream_t& stream : streams_) EXPECT_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    for (cudaEvent_t* event : {&own_.last, &shared_}) EXPECT_OK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+    for (cudaStream_t& stream : streams_)
+      EXPECT_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (cudaEvent_t* event : {&own_.last, &shared_})
+      EXPECT_OK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     allocate(streams_[0]);
   }
   /// The event of the shared memory stays, because other threads wait for it.
@@ -70,13 +72,15 @@ class Sequence {
 
   void work(Memory& memory, cudaStream_t stream) {
     if (memory.last != nullptr) EXPECT_OK(cudaStreamWaitEvent(stream, memory.last));
-    const unsigned choice = pick(6), factor = 1 + 2 * pick(9), bytes = memory.content.size() * sizeof(unsigned);
+    const unsigned choice = pick(6), factor = 1 + 2 * pick(9);
+    const std::size_t bytes = memory.content.size() * sizeof(unsigned);
     if (choice == 0) {
       EXPECT_OK(cudaMemsetAsync(memory.at, 1, bytes, stream));
       memory.content.assign(memory.content.size(), 0x01010101);
     } else if (choice == 1) {
       memory.content.assign(memory.content.size(), factor);
-      EXPECT_OK(cudaMemcpyAsync(memory.at, memory.content.data(), bytes, cudaMemcpyHostToDevice, stream));
+      EXPECT_OK(cudaMemcpyAsync(memory.at, memory.content.data(), bytes, cudaMemcpyHostToDevice,
+                                stream));
     } else if (choice == 2) {
       copyOut(memory, stream);
     } else if (choice == 3) {
@@ -89,14 +93,16 @@ class Sequence {
   void copyOut(const Memory& memory, cudaStream_t stream) {
     std::vector<unsigned> found(memory.content.size());
     if (memory.last != nullptr) EXPECT_OK(cudaStreamWaitEvent(stream, memory.last));
-    EXPECT_OK(cudaMemcpyAsync(found.data(), memory.at, found.size() * sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
+    EXPECT_OK(cudaMemcpyAsync(found.data(), memory.at, found.size() * sizeof(unsigned),
+                              cudaMemcpyDeviceToHost, stream));
     EXPECT_OK(cudaStreamSynchronize(stream));
     EXPECT(found == memory.content);
   }
   void capture(Memory& memory, cudaStream_t stream, unsigned factor) {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
-    EXPECT_OK(cudaStreamBeginCapture(stream, pick(2) ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed));
+    EXPECT_OK(cudaStreamBeginCapture(
+        stream, pick(2) ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeRelaxed));
     for (int i = 0; i < 3; ++i) memory.launchStep(factor, stream);
     EXPECT_OK(cudaStreamEndCapture(stream, &graph));
     EXPECT_OK(cudaGraphInstantiate(&exec, graph, 0));
