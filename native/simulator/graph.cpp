@@ -2,6 +2,7 @@
 // graph_edges.cpp.
 #include "native/simulator/graph.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 #include <utility>
@@ -110,16 +111,6 @@ std::shared_ptr<Graph> copyOf(const Graph& graph) {
   return copy;
 }
 
-GraphNode* findCopy(Graph& copy, std::uint64_t id) {
-  for (const auto& node : copy.nodes) {
-    if (node->origin == id) return node.get();
-    for (const auto& inner : graphsIn(node->work)) {
-      if (GraphNode* found = findCopy(*inner, id)) return found;
-    }
-  }
-  return nullptr;
-}
-
 void list(const std::shared_ptr<GraphNode>& node) {
   Handles<GraphNode>::all().add(node);
   for (const auto& inner : graphsIn(node->work)) list(inner);
@@ -177,14 +168,15 @@ DRIVER_CALL cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   });
 }
 
+/// A node of a child graph is found only in the child's copy.
 DRIVER_CALL cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode,
                                    CUgraph hClonedGraph) {
   return onGraph(hClonedGraph, [&](Graph& clone) -> CUresult {
     const auto original = Handles<GraphNode>::all().find(hOriginalNode);
     if (phNode == nullptr || original == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const GraphNode* found = findCopy(clone, original->id);
-    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *phNode = handleOf<CUgraphNode>(found);
+    const auto found = std::ranges::find(clone.nodes, original->id, &GraphNode::origin);
+    if (found == clone.nodes.end()) return CUDA_ERROR_INVALID_VALUE;
+    *phNode = handleOf<CUgraphNode>(found->get());
     return CUDA_SUCCESS;
   });
 }

@@ -65,8 +65,6 @@ struct Graph {
 
 /// A copy of a graph and the graphs in it, whose nodes name the original ones as their origin.
 std::shared_ptr<Graph> copyOf(const Graph& graph);
-/// The node of a copy, or of a graph in it, whose origin is `id`; null if there is none.
-GraphNode* findCopy(Graph& copy, std::uint64_t id);
 /// Runs visit(const Work&) for the nodes of a graph and of the graphs in it.
 template <class Visit>
 void eachWork(const Graph& graph, const Visit& visit) {

@@ -10,6 +10,17 @@ namespace {
 
 bool linear(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; }
 
+/// The node of a copy, or of a graph in it, whose origin is `id`; null if there is none.
+GraphNode* findCopy(Graph& copy, std::uint64_t id) {
+  for (const auto& node : copy.nodes) {
+    if (node->origin == id) return node.get();
+    for (const auto& inner : graphsIn(node->work)) {
+      if (GraphNode* found = findCopy(*inner, id)) return found;
+    }
+  }
+  return nullptr;
+}
+
 /// Runs body(GraphExec&, GraphNode& node, GraphNode& mine): `mine` is the executable graph's node.
 template <class Body>
 CUresult onExecNode(CUgraphExec hGraphExec, CUgraphNode hNode, Body&& body) {

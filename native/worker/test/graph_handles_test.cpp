@@ -71,7 +71,10 @@ TEST_CASE_FIXTURE(Graphs, "a node that is found in a clone ends with the graph t
   const auto found = frames.call(CallNumber::cuGraphNodeFindInClone, child, clone);
   CHECK(found.status == CUDA_SUCCESS);
   CHECK(handles() == before + 1);
-  frames.call(CallNumber::cuGraphNodeFindInClone, node, clone);
+  const std::uint64_t copied =
+      frames.call(CallNumber::cuGraphChildGraphNodeGetGraph, found.handle).handle;
+  CHECK(frames.call(CallNumber::cuGraphNodeFindInClone, node, copied).status == CUDA_SUCCESS);
+  CHECK(handles() == before + 3);
   CHECK(destroy(CallNumber::cuGraphDestroyNode, found.handle) == CUDA_SUCCESS);
   CHECK(handles() == before);
 }

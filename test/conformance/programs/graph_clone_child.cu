@@ -47,6 +47,18 @@ int main() {
   cudaGraphNodeType type = cudaGraphNodeTypeCount;
   EXPECT_OK(cudaGraphNodeGetType(found, &type));
   EXPECT(type == cudaGraphNodeTypeKernel);
+
+  // A node in a child graph is found in the copy of the child only.
+  cudaGraphNode_t inChild = nullptr, childOfClone = nullptr, none = nullptr;
+  cudaGraph_t copied = nullptr;
+  std::size_t first = 1;
+  EXPECT_OK(cudaGraphGetNodes(embedded, &inChild, &first));
+  EXPECT_OK(cudaGraphNodeFindInClone(&childOfClone, child, clone));
+  EXPECT_OK(cudaGraphChildGraphNodeGetGraph(childOfClone, &copied));
+  EXPECT(cudaGraphNodeFindInClone(&none, inChild, clone) == cudaErrorInvalidValue);
+  EXPECT_OK(cudaGraphNodeFindInClone(&none, inChild, copied));
+  cudaGraphExec_t exec = nullptr;
+  EXPECT(cudaGraphInstantiate(&exec, embedded, 0) == cudaErrorNotSupported);
   EXPECT_OK(cudaGraphDestroy(inner));
   EXPECT_OK(cudaGraphDestroy(outer));
   addKernel(clone, &found, d, 100);
