@@ -124,6 +124,11 @@ class Sequence {
     captured_ = stream();
     return cuStreamBeginCapture(captured_, static_cast<CUstreamCaptureMode>(pick(3)));
   }
+  /// NVIDIA's driver reads the memory of a destroyed stream if a capture is ended by it.
+  CUresult destroy(CUstream stream) {
+    if (captured_ == stream) captured_ = nullptr;
+    return cuStreamDestroy(stream);
+  }
   CUresult endCapture() {
     CUgraph graph = nullptr;
     const CUresult status = cuStreamEndCapture(chance(85) ? captured_ : stream(), &graph);
@@ -148,7 +153,7 @@ class Sequence {
   const std::vector<Choice> choices_{
       {"cuCtxSetCurrent", [this] { return cuCtxSetCurrent(contexts_[pick(2)]); }},
       {"cuStreamCreate", [this] { return make(streams_, [this](CUstream* to) { return cuStreamCreate(to, pick(3)); }); }},
-      {"cuStreamDestroy", [this] { return end(streams_, 5, [](CUstream one) { return cuStreamDestroy(one); }); }},
+      {"cuStreamDestroy", [this] { return end(streams_, 5, [this](CUstream one) { return destroy(one); }); }},
       {"cuEventCreate", [this] { return make(events_, [this](CUevent* to) { return cuEventCreate(to, pick(4)); }); }},
       {"cuEventDestroy", [this] { return end(events_, 3, [](CUevent one) { return cuEventDestroy(one); }); }},
       {"cuEventRecord", [this] { return cuEventRecord(any(events_), stream()); }},
