@@ -101,22 +101,21 @@ void JitOptions::add(CUjit_option option, std::uint64_t value) {
   values_.push_back(reinterpret_cast<void*>(value));
 }
 
-void JitOptions::addLog(CUjit_option buffer, CUjit_option size, const Log& text) {
+void JitOptions::addLog(CUjit_option buffer, CUjit_option size, char* text) {
   options_.push_back(buffer);
-  values_.push_back(text.get());
+  values_.push_back(text);
   options_.push_back(size);
   values_.push_back(reinterpret_cast<void*>(kLogBytes));
 }
 
 void JitOptions::setErrors(const std::string& sentence) {
-  std::snprintf(errors_.get(), kLogBytes, "%s", sentence.c_str());
+  std::snprintf(errors_, kLogBytes, "%s", sentence.c_str());
 }
 
 void JitOptions::encodeLogs(wire::Encoder& out) const {
-  const auto put = [&](const Log& text, std::uint64_t room) {
-    const std::size_t length = strnlen(text.get(), kLogBytes);
-    out.putBytes(text.get(),
-                 room == 0 || length == 0 ? 0 : std::min<std::size_t>(length + 1, room));
+  const auto put = [&](const char* text, std::uint64_t room) {
+    const std::size_t length = strnlen(text, kLogBytes);
+    out.putBytes(text, room == 0 || length == 0 ? 0 : std::min<std::size_t>(length + 1, room));
   };
   put(information_, informationRoom_);
   put(errors_, errorRoom_);
