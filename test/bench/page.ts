@@ -58,32 +58,27 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 - Processor time is that of the program and its worker together.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
-- Machines differ. On three of 2026-11-28 and two of 2026-11-29, remoted / native was:
+- Machines differ. On seven of 2026-11-28 and 2026-11-29, remoted / native was:
 
-  | figure | first | second | third | fourth | fifth |
-  | --- | --- | --- | --- | --- | --- |
-  | 20,000 launches, synchronize | 1.12 (0.88 to 1.20) | 0.87 (0.81 to 0.93) | 1.05 (0.97 to 1.14) \
-| 0.86 (0.76 to 1.26) | 1.06 (0.89 to 1.11) |
-  | launch and synchronize | 1.05 (0.92 to 1.10) | 0.98 (0.94 to 1.01) | 0.94 (0.93 to 1.08) \
-| 1.07 (0.88 to 1.11) | 1.00 (0.93 to 1.08) |
-  | 8 threads to 8 streams | 0.94 (0.87 to 0.97) | 1.02 (0.97 to 1.04) | 0.83 (0.83 to 0.99) \
-| 0.96 (0.87 to 0.99) | 0.97 (0.95 to 0.97) |
-  | pageable 4 KiB, host to device | 1.00 (0.91 to 1.07) | | 0.96 (0.87 to 1.07) \
-| 0.92 (0.76 to 0.99) | 0.87 (0.82 to 0.95) |
-  | module load, find, unload | 1.62 (0.91 to 1.83) | | 1.31 (1.26 to 1.57) \
-| 1.11 (0.96 to 1.64) | 0.89 (0.84 to 1.30) |
+  | figure | least | median | greatest |
+  | --- | --- | --- | --- |
+  | 20,000 launches and the final synchronize | 0.86 | 1.05 | 1.20 |
+  | launch and synchronize | 0.94 | 1.00 | 1.10 |
+  | 8 threads launching to 8 streams, before the worker spun | 0.83 | 0.96 | 1.02 |
+  | pageable 4 KiB copy, host to device | 0.80 | 0.92 | 1.00 |
+  | module load, find, unload | 0.89 | 1.30 | 1.62 |
 
-- On the second and third, waits for streams
-  [shared a turn](decisions/2026-11-27-launches-share-a-turn.md) with launches. On the second, 8
-  threads made 0.923 without that.
-- On the fifth, a client sleeps while many of its frames lie before the reply. With 8 threads, it
-  and its worker took 1.20 times the native processor time instead of 1.62. The rate was 0.994
-  instead of 0.978 (builds in turns, 6 each). On other machines it was 1.20 instead of 1.55 with
-  0.955 instead of 0.946, and 1.17 instead of 1.54 with 0.993 instead of 0.984.
+- With 8 threads, the worker [spins at the driver's
+  mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
+  1.207 instead of 1.005 on one machine, and 1.115 (1.081 to 1.253) instead of 0.964 (0.944 to
+  1.045) on another. The program and its worker took 1.14 times the native processor time instead of
+  1.20.
 - Their processors are virtual. On the first one, a processor was 1.45 times slower for seconds,
-  also natively. A module took 53 to 58 us on fast ones and 73 to 100 us on slow ones; through the
-  product, 64 to 70 us and 80 to 97 us. A program and its worker need two fast ones at once. On
-  another machine of that day, 7 of 16 processors were slow ones.
+  also natively. A program and its worker need two fast ones at once.
+- A module of 37 KB took 53 us on fast ones and 75 us on slow ones; through the product, 68 us and
+  97 us. The driver takes as long in the worker. The image's way from processor to processor takes
+  some 6 us of the difference, its check 4 us and the buffers for logs 2 us. These are no longer
+  allocated for each image: 102 us instead of 111 us on a slow machine (medians of 8 runs in turns).
 - A pageable copy is measured with a synchronize behind it, because it returns when the driver has
   taken the data. For 4 KiB that is the latency of both, and has no limit: a second process on the
   way leaves nothing to gain. Two threads that make nothing but the driver's calls for each other
