@@ -11,23 +11,28 @@
 
 namespace {
 
-constexpr int kTries = 50, kPausesPerTry = 4;  // some 10 us
+constexpr int kPausesPerTry = 4;
 
-int lockOrSleep(pthread_mutex_t* mutex) {
-  using Lock = int (*)(pthread_mutex_t*);
+using Lock = int (*)(pthread_mutex_t*);
+
+Lock lockOfLibrary() {
   static const auto lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  return lock(mutex);
+  return lock;
 }
+
+// Both are found while there is only one thread: dlsym waits for the loader's lock, whose owner may
+// wait for a mutex that the caller holds.
+[[maybe_unused]] const Lock foundAtStart = lockOfLibrary();
+const int mostTries = wire::hasProcessorsForSpinning() ? 50 : 0;  // some 10 us
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(
     pthread_mutex_t* mutex) noexcept {
   int status = pthread_mutex_trylock(mutex);
-  for (int tries = 0; status == EBUSY && tries < kTries && wire::hasProcessorsForSpinning();
-       ++tries) {
+  for (int tries = 0; status == EBUSY && tries < mostTries; ++tries) {
     for (int i = 0; i < kPausesPerTry; ++i) wire::pauseProcessor();
     status = pthread_mutex_trylock(mutex);
   }
-  return status == EBUSY ? lockOrSleep(mutex) : status;
+  return status == EBUSY ? lockOfLibrary()(mutex) : status;
 }
