@@ -172,7 +172,7 @@ DRIVER_CALL cuLibraryUnload(CUlibrary library) {
   return inDriver([&]() -> CUresult {
     const auto found = Handles<Library>::all().remove(library);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    synchronizeAll();
+    if (found->isLoaded()) synchronizeAll();
     const std::lock_guard lock(found->mutex);
     for (const auto& kernel : found->kernels) Handles<Kernel>::all().remove(kernel.get());
     for (const auto& [context, module] : found->modules) unload(*module);

@@ -36,6 +36,11 @@ struct Library : std::enable_shared_from_this<Library> {
   /// Places the managed variables if that has not been done. Requires `mutex`. False without
   /// memory.
   bool placeManaged();
+  /// Whether a context has loaded it. The driver waits for no work to unload another one (H200).
+  bool isLoaded() {
+    const std::lock_guard lock(mutex);
+    return !modules.empty() || !managed.empty();
+  }
 };
 
 CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& module);
