@@ -121,6 +121,19 @@ CUresult copyOnGpu(CUdeviceptr destination, CUdeviceptr source, std::size_t byte
   return status == CUDA_SUCCESS && synchronise ? remote::cuStreamSynchronize(stream) : status;
 }
 
+/// The driver's verdict on a staged copy as a whole. Otherwise the first parts would read or write
+/// the host's memory before the driver refuses another. If it tells no range, one byte is copied.
+CUresult wholeVerdict(CUdeviceptr device, std::size_t bytes, CUstream stream) {
+  if (isAllocated(device, bytes)) return CUDA_SUCCESS;
+  const CUdeviceptr last = device + bytes - 1;
+  if (last < device) return CUDA_ERROR_INVALID_VALUE;
+  CUdeviceptr start = 0;
+  std::size_t size = 0;
+  const CUresult status = remote::cuMemGetAddressRange_v2(&start, &size, last);
+  std::byte content{};
+  return status == CUDA_ERROR_NOT_FOUND ? copyInlineDtoH(&content, last, 1, stream) : status;
+}
+
 CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
                   bool synchronise) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
@@ -134,7 +147,9 @@ CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes
     return captureLinear(destination, unified(source), bytes, stream);
   if (bytes <= wire::kInlineCopyBytes)
     return copyInlineHtoD(destination, source, bytes, stream, synchronise);
-  return stageHtoD(destination, source, bytes, stream, synchronise);
+  const CUresult verdict = wholeVerdict(destination, bytes, stream);
+  return verdict == CUDA_SUCCESS ? stageHtoD(destination, source, bytes, stream, synchronise)
+                                 : verdict;
 }
 
 CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
@@ -149,7 +164,8 @@ CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUst
   if (!synchronise && captures(stream))
     return captureLinear(unified(destination), source, bytes, stream);
   if (bytes <= wire::kInlineCopyBytes) return copyInlineDtoH(destination, source, bytes, stream);
-  return stageDtoH(destination, source, bytes, stream);
+  const CUresult verdict = wholeVerdict(source, bytes, stream);
+  return verdict == CUDA_SUCCESS ? stageDtoH(destination, source, bytes, stream) : verdict;
 }
 
 /// Pageable to pageable: natively done in stream order by the driver.
