@@ -7,7 +7,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { jest } from '@jest/globals';
 import { KubeConfig } from '@kubernetes/client-node';
-import { ApiServer } from './api-server.js';
+import { ApiServer, LongAnswerError } from './api-server.js';
 
 const TIMEOUT = 100;
 const asked = { path: '/api/v1/pods', timeout: TIMEOUT };
@@ -42,6 +42,20 @@ test('requests and watches time out if the server accepts but does not answer', 
   await expect(api.stream(asked, new AbortController().signal)).rejects.toThrow(
     'no answer came within 0.1 s',
   );
+});
+
+test('an answer that is longer than allowed is not read to its end', async () => {
+  let written = 0;
+  answer = (response) => {
+    response.on('drain', () => {
+      for (let part = 0; part < 16; part++) response.write(Buffer.alloc(65_536));
+      written++;
+    });
+    response.write(Buffer.alloc(10_000_000));
+  };
+  const request = api.request({ ...asked, timeout: 10_000, maximumBytes: 1_000_000 });
+  await expect(request).rejects.toThrow(LongAnswerError);
+  expect(written).toBeLessThan(2);
 });
 
 test('a started watch may outlast the timeout for its start', async () => {

@@ -5,7 +5,6 @@ import {
   type RequestOptions,
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { text } from 'node:stream/consumers';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 
@@ -20,6 +19,8 @@ interface ApiRequest {
   readonly contentType?: string;
   /** Timeout in milliseconds. @default 10000 */
   readonly timeout?: number;
+  /** Limit on the length of the answer. @default none */
+  readonly maximumBytes?: number | undefined;
 }
 
 /** The API server answered with an error, or the connection failed. */
@@ -37,6 +38,9 @@ export class ApiError extends Error {
     super(message);
   }
 }
+
+/** The answer exceeds `maximumBytes`. */
+export class LongAnswerError extends ApiError {}
 
 const SECOND = 1000;
 /** Milliseconds. Less than the 90 s after which the API server closes idle connections. */
@@ -89,13 +93,13 @@ export class ApiServer {
     return this.#server.origin;
   }
 
-  /** Returns the parsed JSON answer. @throws ApiError */
+  /** Returns the parsed JSON answer. @throws ApiError, LongAnswerError */
   async request<T>(asked: ApiRequest): Promise<T> {
     const { timeout = 10 * SECOND } = asked;
     const signal = AbortSignal.timeout(timeout);
     try {
       const response = await this.#send(asked, signal);
-      return JSON.parse(await text(response)) as T;
+      return JSON.parse(await textOf(response, asked)) as T;
     } catch (error) {
       if (error instanceof ApiError) throw error;
       throw this.#unanswered(asked, signal.aborted ? silence(timeout) : (error as Error).message);
@@ -136,7 +140,7 @@ export class ApiServer {
     const response = await this.#respond(options, body);
     const { statusCode: status = 0 } = response;
     if (status >= 200 && status < 300) return response;
-    throw refusal(asked, status, await text(response));
+    throw refusal(asked, status, await textOf(response, asked));
   }
 
   /**
@@ -211,6 +215,25 @@ export class ApiServer {
       undefined,
     );
   }
+}
+
+/** @throws LongAnswerError */
+async function textOf(
+  response: IncomingMessage,
+  { method = 'GET', path, maximumBytes = Number.POSITIVE_INFINITY }: ApiRequest,
+): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > maximumBytes)
+      throw new LongAnswerError(
+        `The API server's answer to ${method} ${path} exceeds ${maximumBytes} bytes.`,
+        undefined,
+      );
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length).toString();
 }
 
 function silence(timeout: number): string {

@@ -5,6 +5,7 @@ import type { KubernetesObject } from '@kubernetes/client-node';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import { ApiError, type ApiServer, type Query } from './api-server.js';
+import { pagesOf } from './list-pages.js';
 
 /** Receives the objects and their changes. */
 export interface Reflection<T> {
@@ -31,11 +32,6 @@ interface ReflectorOptions<Raw, T> {
   readonly logger: Logger;
 }
 
-interface ListAnswer<Raw> {
-  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
-  readonly items?: readonly Raw[];
-}
-
 interface WatchEvent<Raw> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   readonly object: Raw & {
@@ -45,7 +41,6 @@ interface WatchEvent<Raw> {
   };
 }
 
-const PAGE = 500;
 const GONE = 410;
 const BACKOFF = { first: 500, longest: 30_000, jitter: true };
 
@@ -99,18 +94,12 @@ export class Reflector<Raw, T> {
     const { api, path, query, reflection } = this.#options;
     const since = performance.now();
     const objects: T[] = [];
-    let next: string | undefined;
     let version: string | undefined;
-    do {
-      const answer: ListAnswer<Raw> = await api.request({
-        path,
-        query: { ...query, limit: PAGE, continue: next },
-        timeout: 60_000,
-      });
-      for (const item of answer.items ?? []) this.#read(item, (object) => objects.push(object));
-      next = answer.metadata?.continue || undefined;
-      version = answer.metadata?.resourceVersion;
-    } while (next !== undefined && !this.#end.signal.aborted);
+    for await (const page of pagesOf<Raw>(api, { path, query, timeout: 60_000 })) {
+      for (const item of page.items ?? []) this.#read(item, (object) => objects.push(object));
+      version = page.metadata?.resourceVersion;
+      if (this.#end.signal.aborted) return;
+    }
     reflection.replace(objects, since);
     this.#version = version;
     this.#recovered();

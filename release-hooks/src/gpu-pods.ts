@@ -1,12 +1,8 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { pagesOf } from '@nvidia-virtual/kube-common/list-pages';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { ReleaseError } from './errors.js';
-
-interface PodPage {
-  readonly items: readonly V1Pod[];
-  readonly metadata?: { readonly continue?: string };
-}
 
 const MOST_NAMED = 10;
 
@@ -44,20 +40,10 @@ export async function refuseWhileGpusAreUsed(
  */
 async function findGpuPods(api: ApiServer): Promise<string[]> {
   const found: string[] = [];
-  let next: string | undefined;
-  do {
-    const page: PodPage = await api.request({
-      path: '/api/v1/pods',
-      query: { limit: 500, continue: next },
-      timeout: 60_000,
-    });
+  for await (const { items = [] } of pagesOf<V1Pod>(api, { path: '/api/v1/pods', timeout: 60_000 }))
     found.push(
-      ...page.items
-        .filter(holdsSlots)
-        .map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`),
+      ...items.filter(holdsSlots).map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`),
     );
-    next = page.metadata?.continue || undefined;
-  } while (next !== undefined);
   return found;
 }
 

@@ -132,3 +132,13 @@ test.each([
   const spec = { containers: [container('main', 1)] };
   expect(readPod({ metadata: { uid: 'u', ownerReferences }, spec })?.controlled).toBe(controlled);
 });
+
+test('of a pod with very many labels, few are kept in memory', () => {
+  const labelled = (count: number) => {
+    const labels = Array.from({ length: count }, (_, index) => [`k${index}`, '']);
+    const { spec, ...rest } = pod(undefined);
+    return readPod({ ...rest, spec, metadata: { labels: Object.fromEntries(labels) } } as V1Pod);
+  };
+  expect(Object.keys(labelled(200)?.labels ?? {})).toHaveLength(200);
+  expect(Object.keys(labelled(90_000)?.labels ?? {})).toHaveLength(256);
+});

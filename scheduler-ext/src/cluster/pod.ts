@@ -1,6 +1,7 @@
 import type { V1OwnerReference, V1Pod } from '@kubernetes/client-node';
 import { type Assignment, assignmentOf } from '@nvidia-virtual/kube-common/assignment';
 import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
+import { keptLabels } from '@nvidia-virtual/kube-common/kept-labels';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
   containersOf,
@@ -82,7 +83,7 @@ export function readPod(pod: V1Pod, slotCores?: number): PodRecord | undefined {
     leavesAt: metadata.deletionTimestamp && new Date(metadata.deletionTimestamp).getTime(),
     controlled: isControlled(metadata.ownerReferences),
     group: groupOf(pod),
-    labels: metadata.labels ?? {},
+    labels: keptLabels(metadata.labels),
     assignment: assignmentOf(pod),
     assignmentText: metadata.annotations?.[ANNOTATION.assigned],
     holding: assignedHolding(pod),

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { pagesOf } from '@nvidia-virtual/kube-common/list-pages';
 import { DRAINED_ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import { Connections } from '@nvidia-virtual/service/connections';
@@ -31,6 +32,9 @@ interface SeenNode {
   /** UUIDs of its drained GPUs. */
   readonly drained: string | undefined;
 }
+
+/** Milliseconds for reading all disruption budgets. Tenants can make large ones. */
+const BUDGETS_MS = 2000;
 
 /** Everything that `extender` runs. */
 export class ExtenderService {
@@ -181,10 +185,27 @@ function reflectPods(cluster: Cluster) {
   };
 }
 
+/** @throws Error if there are too many for the time in which kube-scheduler waits */
 async function listBudgets(api: ApiServer): Promise<readonly V1PodDisruptionBudget[]> {
-  const { items } = await api.request<{ items: V1PodDisruptionBudget[] }>({
-    path: '/apis/policy/v1/poddisruptionbudgets',
-    timeout: 2000,
-  });
-  return items;
+  const path = '/apis/policy/v1/poddisruptionbudgets';
+  const end = performance.now() + BUDGETS_MS;
+  const budgets: V1PodDisruptionBudget[] = [];
+  for await (const { items = [] } of pagesOf<V1PodDisruptionBudget>(api, {
+    path,
+    timeout: BUDGETS_MS,
+  })) {
+    budgets.push(...items.map(neededOf));
+    if (performance.now() > end) throw new Error(`${path} was not read in ${BUDGETS_MS} ms`);
+  }
+  return budgets;
+}
+
+/** Drops what a tenant can make large and nobody reads. */
+function neededOf({ metadata, spec, status }: V1PodDisruptionBudget): V1PodDisruptionBudget {
+  const { disruptionsAllowed = 0 } = status ?? {};
+  return {
+    metadata: { namespace: metadata?.namespace },
+    spec: { selector: spec?.selector },
+    status: { disruptionsAllowed } as V1PodDisruptionBudget['status'],
+  } as V1PodDisruptionBudget;
 }

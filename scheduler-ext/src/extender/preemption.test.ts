@@ -251,3 +251,17 @@ test.each<[object, Record<string, string>, boolean]>([
   expect(protects(budget, { namespace: 'x', labels })).toBe(expected);
   expect(protects(budget, { namespace: 'y', labels })).toBe(false);
 });
+
+test('pods that wait at the same time read the disruption budgets once', async () => {
+  const cluster = clusterOf({ a: ['low:8'] });
+  let reads = 0;
+  const budgets = async () => {
+    reads++;
+    return [];
+  };
+  const preemption = new Preemption({ cluster, strategy: 'binpack', budgets, logger });
+  const pod = podOf('high', { priority: 100, slots: 8 }) as Preemptor;
+  await Promise.all([preemption.cheapest(pod, ['node']), preemption.cheapest(pod, ['node'])]);
+  await preemption.cheapest(pod, ['node']);
+  expect(reads).toBe(2);
+});

@@ -37,6 +37,7 @@ const MOST_NODES = 100;
  */
 export class Preemption {
   readonly #options: PreemptionOptions;
+  #reading: Promise<readonly V1PodDisruptionBudget[]> | undefined;
 
   constructor(options: PreemptionOptions) {
     this.#options = options;
@@ -108,7 +109,11 @@ export class Preemption {
 
   async #budgets(): Promise<readonly V1PodDisruptionBudget[]> {
     try {
-      return await this.#options.budgets();
+      // Many pods may wait at the same time.
+      this.#reading ??= this.#options.budgets().finally(() => {
+        this.#reading = undefined;
+      });
+      return await this.#reading;
     } catch (error) {
       this.#options.logger.warn(
         { reason: (error as Error).message },

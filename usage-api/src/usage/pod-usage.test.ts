@@ -291,6 +291,24 @@ test('keepPod() drops pods that request no slots or have ended', () => {
   expect(keepPod({ spec, status: { phase: 'Succeeded' } } as unknown as V1Pod)).toBeUndefined();
 });
 
+test('keepPod() keeps little of a pod that a tenant has made as large as it can', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, index) => `k${index}`);
+  const limits = { 'nvidia-virtual/gpu': '1' };
+  const others = Object.fromEntries(many(40_000).map((name) => [`a.b/${name}`, '0']));
+  const pod = {
+    metadata: { name: 'p', labels: Object.fromEntries(many(90_000).map((name) => [name, ''])) },
+    spec: {
+      containers: [
+        { name: 'main', resources: { limits: { ...limits, ...others } } },
+        ...many(20_000).map((name) => ({ name })),
+      ],
+    },
+  };
+  const kept = keepPod(pod as unknown as V1Pod);
+  expect(kept?.spec?.containers).toEqual([{ name: 'main', resources: { limits } }]);
+  expect(JSON.stringify(kept).length).toBeLessThan(5000);
+});
+
 test('a pod that moves is shown on both GPUs while the figures of its node are missing', () => {
   const containers = { main: [{ gpu: 'GPU-2', slots: 4 }] };
   const assigned = JSON.stringify({ version: 1, containers, former: 'GPU-1', move: 1 });

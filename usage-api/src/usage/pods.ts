@@ -1,4 +1,5 @@
-import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
+import type { V1Container, V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
+import { keptLabels } from '@nvidia-virtual/kube-common/kept-labels';
 import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 
@@ -10,11 +11,9 @@ const KEPT_ANNOTATIONS = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as re
 /** Drops pods without slots and strips the others, because a cluster can have very many pods. */
 export function keepPod(pod: V1Pod): GpuPod | undefined {
   const { metadata = {}, spec, status } = pod;
-  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const requestsSlots = containers.some(
-    ({ resources }) =>
-      readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) > 0,
-  );
+  const initContainers = spec?.initContainers?.flatMap(keepContainer);
+  const containers = spec?.containers.flatMap(keepContainer);
+  const requestsSlots = [...(initContainers ?? []), ...(containers ?? [])].length > 0;
   if (!requestsSlots || status?.phase === 'Succeeded' || status?.phase === 'Failed')
     return undefined;
   const {
@@ -26,23 +25,15 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
     deletionTimestamp,
     annotations = {},
   } = metadata;
-  const slim = ({ name: container, resources, restartPolicy }: (typeof containers)[number]) => ({
-    name: container,
-    resources,
-    restartPolicy,
-  });
   return {
     metadata: {
-      ...{ name, namespace, uid, labels, creationTimestamp, deletionTimestamp },
+      ...{ name, namespace, uid, creationTimestamp, deletionTimestamp },
+      ...(labels && { labels: keptLabels(labels) }),
       annotations: Object.fromEntries(
         Object.entries(annotations).filter(([key]) => KEPT_ANNOTATIONS.includes(key)),
       ),
     },
-    spec: {
-      nodeName: spec?.nodeName,
-      initContainers: spec?.initContainers?.map(slim),
-      containers: spec?.containers.map(slim),
-    },
+    spec: { nodeName: spec?.nodeName, initContainers, containers },
     status: {
       phase: status?.phase,
       reason: status?.reason,
@@ -52,6 +43,14 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
       containerStatuses: status?.containerStatuses?.map(slimStatus),
     },
   } as GpuPod;
+}
+
+/** Drops containers without slots. A tenant can make 20,000 of them, or as many other resources. */
+function keepContainer({ name, resources, restartPolicy }: V1Container): V1Container[] {
+  const quantity = resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE];
+  if (quantity === undefined || readSlots(quantity) === 0) return [];
+  const kept = { name, resources: { limits: { [RESOURCE]: quantity } } };
+  return [{ ...kept, ...(restartPolicy !== undefined && { restartPolicy }) }];
 }
 
 function slimStatus({ name, state }: V1ContainerStatus): Pick<V1ContainerStatus, 'name' | 'state'> {
