@@ -8,6 +8,8 @@ import { sessionsOf, snapshot } from './testing/snapshots.js';
 
 /** For tests that wait until a node expires. */
 const SHORT_TTL = 3000;
+const INDEX = 'nvidia-virtual:{ledger}:nodes';
+const BROKEN = 'nvidia-virtual:{ledger}:node:broken';
 
 let server: RedisServer;
 let reader: RedisLedger;
@@ -228,4 +230,29 @@ test('publish() throws for wrong use', () => {
     'was given what node node-2 holds',
   );
   expect(() => writer('}{')).toThrow('"}{" cannot be the name of a node');
+});
+
+test.each<[string, readonly string[], string]>([
+  ['no JSON', ['15000', '{'], 'its snapshot has another type'],
+  ['null', ['15000', 'null'], 'its snapshot has another type'],
+  ['of another node', ['15000', '{"node":"other"}'], 'its snapshot.gpus has another type'],
+  ['without a TTL', ['soon', '{}'], 'its ttl is not a number of milliseconds'],
+  ['of long ago', ['9007199254740991', '{}'], 'its ttl is not a number of milliseconds'],
+])('an entry that is %s hides no other node, and is told once', async (_, entry, reason) => {
+  const told: string[] = [];
+  reader.on('broken', ({ message }) => told.push(message));
+  writer().publish(snapshot());
+  const [ttl = '', text = ''] = entry;
+  await server.command('HSET', BROKEN, 'ttl', ttl, 'snapshot', text);
+  await server.command('ZADD', INDEX, '99999999999999', 'broken');
+  await reads(snapshot());
+  await reader.snapshots();
+  expect(told).toEqual([expect.stringContaining(`does not hold a valid record: ${reason}.`)]);
+});
+
+test('an entry of another type of Redis hides no other node', async () => {
+  writer().publish(snapshot());
+  await server.command('SET', BROKEN, 'x');
+  await server.command('ZADD', INDEX, '99999999999999', 'broken');
+  await reads(snapshot());
 });

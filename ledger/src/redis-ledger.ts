@@ -6,6 +6,7 @@ import { type Keys, keysIn, NodeEntry, type WriterIdentity } from './node-entry.
 import { checkNodeName } from './node-name.js';
 import type { NodeSnapshot } from './records.js';
 import { type RedisOptions, type RedisTarget, redisTarget } from './redis-options.js';
+import { problemOfSnapshot } from './snapshot-check.js';
 import { within } from './within.js';
 import { WriterLoop } from './writer-loop.js';
 
@@ -25,6 +26,8 @@ type LedgerState =
 /** Each state is emitted once, when it starts. */
 interface LedgerEvents {
   state: [state: LedgerState['state'], sentence: string, error: LedgerError | undefined];
+  /** An entry that cannot be read, once until it changes. */
+  broken: [error: LedgerError];
 }
 
 /** A snapshot and the milliseconds since the last heartbeat of its node. */
@@ -32,6 +35,8 @@ export type ReportedSnapshot = NodeSnapshot & { readonly age: number };
 
 const DEFAULT_TTL = 15_000;
 const HEARTBEAT = 1000;
+/** Milliseconds. More than the TTL of any entry. */
+const MOST_AGE = 24 * 3_600_000;
 /** Milliseconds for `close()` to write the last publication. */
 const CLOSE_TIMEOUT = 1000;
 
@@ -47,6 +52,8 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
   readonly #node: string | undefined;
   readonly #loop: WriterLoop<NodeSnapshot> | undefined;
   #state: LedgerState | undefined;
+  /** By node, at the latest read. */
+  #broken: ReadonlyMap<string, LedgerError> = new Map();
   #closed = false;
 
   /** @throws LedgerError REDIS_OPTION, REDIS_FILE, NODE_NAME */
@@ -126,29 +133,47 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
 
   async #read(client: Redis): Promise<ReportedSnapshot[]> {
     const names = await client.zrange(this.#keys.nodes, 0, -1);
-    const found = await Promise.all(names.sort().map((name) => this.#readNode(client, name)));
+    const broken = new Map<string, LedgerError>();
+    const found = await Promise.all(
+      names.sort().map(async (name) => {
+        const one = await this.#readNode(client, name);
+        if (one instanceof LedgerError) broken.set(name, one);
+        return one instanceof LedgerError ? undefined : one;
+      }),
+    );
+    this.#tellBroken(broken);
     return found.filter((one) => one !== undefined);
   }
 
-  /** Reads snapshot and age in one transaction. Undefined: the entry has expired. */
-  async #readNode(client: Redis, node: string): Promise<ReportedSnapshot | undefined> {
+  /**
+   * Reads snapshot and age in one transaction. Undefined: the entry has expired. A broken entry is
+   * returned, not thrown, so that it does not hide other nodes.
+   */
+  async #readNode(
+    client: Redis,
+    node: string,
+  ): Promise<ReportedSnapshot | LedgerError | undefined> {
     const key = this.#keys.node(node);
     const answers = await client.multi().pttl(key).hmget(key, 'ttl', 'snapshot').exec();
-    const [left, [ttl, snapshot]] = (answers ?? []).map(([error, answer]) => {
-      if (error) throw error;
-      return answer;
-    }) as [number, [string | null, string | null]];
-    if (ttl === null || snapshot === null) return undefined;
-    return { ...this.#parse(key, snapshot), age: Math.max(0, Number(ttl) - left) };
+    const broken = (reason: string) =>
+      new LedgerError('LEDGER_CONTENT', { key, address: this.#target.address, reason });
+    const [[, left] = [], [error, fields] = []] = answers ?? [];
+    if (error) return broken(error.message);
+    const [ttl, text] = fields as [string | null, string | null];
+    if (ttl === null || text === null) return undefined;
+    const age = Math.max(0, Number(ttl) - Number(left));
+    if (!(age <= MOST_AGE)) return broken('its ttl is not a number of milliseconds');
+    const snapshot = parse(text);
+    const reason = problemOfSnapshot(snapshot, node);
+    return reason === undefined ? { ...(snapshot as NodeSnapshot), age } : broken(reason);
   }
 
-  #parse(key: string, snapshot: string): NodeSnapshot {
-    try {
-      return JSON.parse(snapshot) as NodeSnapshot;
-    } catch (error) {
-      const { address } = this.#target;
-      throw new LedgerError('LEDGER_CONTENT', { key, address, reason: (error as Error).message });
-    }
+  #tellBroken(broken: ReadonlyMap<string, LedgerError>): void {
+    const former = this.#broken;
+    this.#broken = broken;
+    for (const [node, error] of broken)
+      if (former.get(node)?.message !== error.message)
+        process.nextTick(() => this.emit('broken', error));
   }
 
   #enterConnected(): void {
@@ -180,4 +205,13 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
 function keyOf(state: LedgerState): string {
   if (state.state === 'away') return state.error.code;
   return state.state === 'refused' ? state.sentence : state.state;
+}
+
+/** Undefined if it is no JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

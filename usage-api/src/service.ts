@@ -46,6 +46,7 @@ export class UsageService {
     this.#ledger.on('state', (state, sentence) =>
       logger[state === 'away' ? 'warn' : 'info'](sentence),
     );
+    this.#ledger.on('broken', ({ message }) => logger.warn(message));
     const [pods, nodes] = [new Mirror<GpuPod>(), new Mirror<GpuNode>()];
     const common = { api: this.#api, logger };
     const ofPods = new Reflector({
