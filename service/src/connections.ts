@@ -23,6 +23,10 @@ interface Limits {
   readonly maximum?: number;
   /** Timeout in milliseconds for open requests at shutdown. */
   readonly shutdownTimeout?: number;
+  /** Milliseconds for the head of a request. */
+  readonly headTimeout?: number;
+  /** Milliseconds for all of a request. */
+  readonly requestTimeout?: number;
 }
 
 /**
@@ -43,13 +47,18 @@ export class Connections {
 
   constructor(
     server: HttpServer | HttpsServer,
-    { maximum = MAXIMUM_CONNECTIONS, shutdownTimeout = SHUTDOWN_TIMEOUT }: Limits = {},
+    {
+      maximum = MAXIMUM_CONNECTIONS,
+      shutdownTimeout = SHUTDOWN_TIMEOUT,
+      headTimeout = HEAD_TIMEOUT,
+      requestTimeout = REQUEST_TIMEOUT,
+    }: Limits = {},
   ) {
     this.#server = server;
     this.#maximum = maximum;
     this.#shutdownTimeout = shutdownTimeout;
-    server.headersTimeout = HEAD_TIMEOUT;
-    server.requestTimeout = REQUEST_TIMEOUT;
+    server.headersTimeout = headTimeout;
+    server.requestTimeout = requestTimeout;
     // Includes sockets in the TLS handshake, which no method of an HTTPS server closes.
     server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);

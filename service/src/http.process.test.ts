@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { createConnection, type Socket } from 'node:net';
@@ -47,9 +48,12 @@ async function ask(target: string, method = 'GET', headers: Record<string, strin
   return { status: response.statusCode, headers: response.headers, body: await text(response) };
 }
 
-function connect(): Socket {
+function connect(localAddress = '127.0.0.1'): Socket {
   const { hostname, port } = new URL(service.address as string);
-  return createConnection(Number(port), hostname).on('error', () => {});
+  return createConnection({ port: Number(port), host: hostname, localAddress }).on(
+    'error',
+    () => {},
+  );
 }
 
 function ended(socket: Socket): Promise<unknown> {
@@ -148,15 +152,15 @@ test('a client that sends nothing, or half a request, is disconnected', async ()
   await Promise.all([ended(silent), ended(slow)]);
 });
 
-test('the number of connections is limited', async () => {
-  await make({ connections: 2, timeout: 60_000 }).move(LOOPBACK);
-  const holding = [connect(), connect()];
-  for (const socket of holding) {
-    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
-    await new Promise((resolve) => socket.once('data', resolve));
-  }
-  await ended(connect());
-  for (const socket of holding) socket.destroy();
+test('a client that opens very many connections keeps no other client away', async () => {
+  await make({ connections: 4, timeout: 60_000 }).move(LOOPBACK);
+  const greedy = Array.from({ length: 4 }, () => connect('127.0.0.2'));
+  await Promise.all(greedy.map((socket) => once(socket, 'connect')));
+  const ends = greedy.map(ended);
+  expect(await ask('/healthz')).toMatchObject({ status: 200 });
+  await Promise.race(ends);
+  expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(1);
+  for (const socket of greedy) socket.destroy();
 });
 
 test('a Unix socket is private, replaces a stale one, and ends with the service', async () => {

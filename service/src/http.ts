@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { ListenOptions } from 'node:net';
 import type { Logger } from 'pino';
 import { type Address, addressText } from './configuration/kinds.js';
+import { Connections } from './connections.js';
 import { ProxyError, systemReason } from './errors.js';
 import { whyNotServed } from './socket.js';
 
@@ -92,8 +93,6 @@ export class HttpService {
   #makeServer(): Server {
     const timeout = this.#timeout;
     const times = {
-      headersTimeout: timeout,
-      requestTimeout: timeout,
       keepAliveTimeout: timeout,
       connectionsCheckingInterval: timeout / 4,
     };
@@ -101,7 +100,9 @@ export class HttpService {
       { ...times, maxHeaderSize: MAXIMUM_HEADER_BYTES },
       (request, response) => void this.#answer(request, response),
     );
-    server.maxConnections = this.#options.connections ?? 64;
+    // A pod must not keep the kubelet's probes away.
+    const { connections: maximum = 64 } = this.#options;
+    new Connections(server, { maximum, headTimeout: timeout, requestTimeout: timeout });
     return server.setTimeout(timeout);
   }
 
