@@ -120,6 +120,16 @@ test('a pod without assignment that cannot be parsed takes every GPU', () => {
   expect(used()).toEqual([10, 10]);
 });
 
+test('pods that choose their node, and ask for very many slots, leave the count exact', () => {
+  cluster.putPod(podOf('one', { node: 'one', holding: onA(6) }));
+  cluster.putPod(podOf('other', { node: 'one', holding: onA(4) }));
+  const uids = Array.from({ length: 40 }, (_, index) => `greedy-${index}`);
+  const greedy = (uid: string) => podOf(uid, { node: 'one', slots: Number.MAX_SAFE_INTEGER });
+  for (const uid of uids) cluster.putPod(greedy(uid));
+  for (const uid of uids) cluster.putPod({ ...greedy(uid), ended: true });
+  expect(used()).toEqual([10, 0]);
+});
+
 describe('a pod without assignment, whose GPU the node reports,', () => {
   const REPORT = inventoryWith({ placed: [{ pod: 'foreign', gpus: [{ gpu: 'b', slots: 4 }] }] });
   const unknown = () => cluster.node('one')?.gpus.map((gpu) => gpu.unknown);

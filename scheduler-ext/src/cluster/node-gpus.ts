@@ -121,7 +121,10 @@ export class NodeGpus {
    */
   slotsHeld(holder: Omit<Holder, 'priority'>, { uuid, model }: Gpu): number {
     const holding = this.holdingOf(holder);
-    return holding === undefined ? (holder.demand?.most ?? model.slots) : (holding.get(uuid) ?? 0);
+    const slots =
+      holding === undefined ? (holder.demand?.most ?? model.slots) : (holding.get(uuid) ?? 0);
+    // Sums of what a tenant may write would exceed 2^53, and lose the slots of others.
+    return Math.min(slots, model.slots);
   }
 
   #describe(): string {
