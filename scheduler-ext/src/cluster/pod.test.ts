@@ -95,6 +95,17 @@ test('a contradictory pod is recorded, with the reason why it cannot be schedule
   });
 });
 
+test('a pod with very many mistakes is recorded with the first ones', () => {
+  const annotations = Object.fromEntries(
+    ['memory', 'cores', 'gpus', 'policy', 'mode', 'trace'].map((name) => [
+      `nvidia-virtual/${name}`,
+      Array.from({ length: 4 }, () => 'y'.repeat(900)).join(','),
+    ]),
+  );
+  const { problem = '' } = readPod({ ...pod(undefined), metadata: { annotations } }) ?? {};
+  expect(problem).toHaveLength(1000);
+});
+
 test('a pod that is being deleted counts as leaving, unless it is long overdue', () => {
   const deleted = (seconds: number) =>
     readPod(

@@ -117,6 +117,9 @@ function isControlled(owners: readonly V1OwnerReference[] = []): boolean {
   return owners.some(({ kind, controller }) => controller === true && kind !== 'Node');
 }
 
+/** Events have 1,024 characters, and kube-scheduler is told the problem for each node. */
+const LONGEST_PROBLEM = 1000;
+
 function demandOf(
   pod: V1Pod,
   slotCores: number | undefined,
@@ -126,6 +129,6 @@ function demandOf(
     return { demand: request && new Demand(request, slotCores), problem: undefined };
   } catch (error) {
     if (!(error instanceof PodRequestError)) throw error;
-    return { demand: undefined, problem: error.message };
+    return { demand: undefined, problem: error.message.slice(0, LONGEST_PROBLEM) };
   }
 }

@@ -5,6 +5,9 @@ import { type ErrorCode, type Figures, sentence } from '../errors.js';
 import { coresOf, type Demand, givesCores, holdsMemory, type Need, servesCount } from './demand.js';
 import { type Free, place, type Steps } from './placement.js';
 
+/** Characters of a list of the pod in a sentence, which is sent for each of thousands of nodes. */
+const MOST_LISTED = 200;
+
 /** Why a node cannot take a pod. */
 export interface Reason {
   readonly sentence: string;
@@ -95,12 +98,12 @@ export class Reasons {
     const { request } = this.#demand;
     const { container, slots, mode } = need;
     if (named.length === 0)
-      return this.#reason('GPU_UUID', { uuids: request.gpuUuids.join(', ') }, false);
+      return this.#reason('GPU_UUID', { uuids: listed(request.gpuUuids, ', ') }, false);
     const typed = named.filter(({ model }) => this.#demand.isType(model));
     if (typed.length === 0)
       return this.#reason(
         'GPU_TYPE',
-        { models: namesOf(named), types: request.gpuTypes.join(' or ') },
+        { models: namesOf(named), types: listed(request.gpuTypes, ' or ') },
         false,
       );
     const inMode = typed.filter(({ model }) => model.mode === mode);
@@ -170,6 +173,11 @@ function coresFigures(need: Need, gpus: readonly Gpu[]): Figures {
   const given = Math.max(...gpus.map(({ model }) => coresOf(need, model)));
   const needed = Math.ceil((cores * slots) / mostCores);
   return { container, slots, cores, given, needed };
+}
+
+function listed(names: readonly string[], separator: string): string {
+  const text = names.join(separator);
+  return text.length > MOST_LISTED ? `${text.slice(0, MOST_LISTED)}…` : text;
 }
 
 function namesOf(gpus: readonly Gpu[]): string {

@@ -129,6 +129,15 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   expect(judge(demand, node)).toEqual({ sentence, resolvable });
 });
 
+test.each(['gpuUuids', 'gpuTypes'])('judge() repeats the start of very long %s only', (list) => {
+  const names = Array.from({ length: 64 }, () => 'x'.repeat(62));
+  const request = { gpuTypes: [], gpuUuids: [], placement: undefined, [list]: names };
+  const demand = new Demand({ containers: [needOf('main', 1)], ...request });
+  const { sentence } = judge(demand, nodeWithUsed(0)) as { sentence: string };
+  expect(sentence).toMatch(/xxx(,| or) xxx/);
+  expect(sentence.length).toBeLessThan(300);
+});
+
 test('judge() reports that the containers do not fit together', () => {
   expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toMatchObject({
     sentence:
