@@ -1,10 +1,16 @@
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { loadPodResources } from '@nvidia-virtual/kube-common/pod-resources';
 import { ProxyError } from '@nvidia-virtual/service/errors';
 
 const PATIENCE_MS = 5000;
+/**
+ * Milliseconds between the starts of two requests. The kubelet refuses all of its clients beyond
+ * 100 requests per second, and a pod whose programs are refused can connect as often as it likes.
+ */
+const PAUSE_MS = 50;
 /** Limit on the size of an answer. A node with a few hundred pods needs less. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
@@ -49,6 +55,12 @@ type ListCall = (
 export class PodResources {
   readonly #socket: string;
   readonly #client: Client & { list: ListCall };
+  /** The latest request. */
+  #latest: Promise<unknown> = Promise.resolve();
+  /** When it began, by performance.now(). */
+  #start = Number.NEGATIVE_INFINITY;
+  /** The request that calls wait for, until it begins. */
+  #next: Promise<Holders> | undefined;
 
   constructor(kubeletRoot: string) {
     this.#socket = path.join(kubeletRoot, 'pod-resources', 'kubelet.sock');
@@ -59,8 +71,26 @@ export class PodResources {
     }) as unknown as Client & { list: ListCall };
   }
 
-  /** @throws ProxyError POD_RESOURCES_AWAY */
+  /**
+   * The holders at a time after the call. Calls that wait share a request.
+   * @throws ProxyError POD_RESOURCES_AWAY
+   */
   holders(): Promise<Holders> {
+    this.#next ??= this.#listSoon();
+    return this.#next;
+  }
+
+  async #listSoon(): Promise<Holders> {
+    await this.#latest.catch(() => undefined);
+    await sleep(Math.max(0, this.#start + PAUSE_MS - performance.now()), undefined, { ref: false });
+    this.#start = performance.now();
+    this.#next = undefined;
+    const list = this.#list();
+    this.#latest = list;
+    return list;
+  }
+
+  #list(): Promise<Holders> {
     return new Promise((resolve, reject) =>
       this.#client.list({}, { deadline: Date.now() + PATIENCE_MS }, (error, answer) => {
         if (error)
