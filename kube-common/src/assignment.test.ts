@@ -45,6 +45,24 @@ test.each([
   expect(readInventory(text)).toBeUndefined();
 });
 
+const GPU = {
+  ...{ uuid: 'GPU-1', name: 'NVIDIA H200', memory: 8, slotMemory: 1, slots: 8 },
+  ...{ mode: 'exclusive', healthy: true },
+};
+
+test.each<[object, boolean]>([
+  [{}, true],
+  [{ name: '\u001b[2J' }, false],
+  [{ name: 'x'.repeat(1000) }, false],
+  [{ uuid: 'GPU-\u202e1' }, false],
+  [{ memory: '8' }, false],
+  [{ slotMemory: [] }, false],
+  [{ slots: '8' }, false],
+])('readInventory() accepts a GPU with %j: %s', (more, isAccepted) => {
+  const text = JSON.stringify({ version: 1, gpus: [{ ...GPU, ...more }] });
+  expect(readInventory(text) !== undefined).toBe(isAccepted);
+});
+
 test('readInventory() leaves out reports of pods that it cannot read', () => {
   const gpus = [{ gpu: 'GPU-1', slots: 2 }];
   const good = { placed: [{ pod: 'p', gpus }], arrivals: [{ pod: 'p', move: 1 }] };

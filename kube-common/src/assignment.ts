@@ -172,20 +172,28 @@ function isPlacedPod(value: unknown): value is PlacedPod {
 function isInventoryGpu(value: unknown): value is InventoryGpu {
   if (!isObject(value)) return false;
   const { uuid, name, memory, slotMemory, slots, mostSlots, mode, healthy } = value;
-  const named =
-    typeof uuid === 'string' && typeof name === 'string' && typeof healthy === 'boolean';
+  const named = isName(uuid) && isName(name) && typeof healthy === 'boolean';
   return (
     named &&
-    Number(memory) >= 0 &&
-    Number(slotMemory) >= 0 &&
+    isAmount(memory) &&
+    isAmount(slotMemory) &&
     isCount(slots) &&
     (mostSlots === undefined || isCount(mostSlots)) &&
     (mode === 'exclusive' || mode === 'concurrent')
   );
 }
 
+/** Names of GPUs are shown in terminals, and repeated for each pod that waits. */
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && /^[ -~]{0,200}$/.test(value);
+}
+
 function isObject<T>(value: unknown): value is Record<string, T> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isAmount(value: unknown): boolean {
+  return Number.isFinite(value) && (value as number) >= 0;
 }
 
 function isCount(value: unknown): boolean {

@@ -233,9 +233,9 @@ test('publish() throws for wrong use', () => {
 });
 
 test.each<[string, readonly string[], string]>([
-  ['no JSON', ['15000', '{'], 'its snapshot has another type'],
-  ['null', ['15000', 'null'], 'its snapshot has another type'],
-  ['of another node', ['15000', '{"node":"other"}'], 'its snapshot.gpus has another type'],
+  ['no JSON', ['15000', '{'], 'its snapshot is not as expected'],
+  ['null', ['15000', 'null'], 'its snapshot is not as expected'],
+  ['of another node', ['15000', '{"node":"other"}'], 'its snapshot.gpus is not as expected'],
   ['without a TTL', ['soon', '{}'], 'its ttl is not a number of milliseconds'],
   ['of long ago', ['9007199254740991', '{}'], 'its ttl is not a number of milliseconds'],
 ])('an entry that is %s hides no other node, and is told once', async (_, entry, reason) => {

@@ -1,7 +1,10 @@
 /** Returns the path of the first part that is wrong. Undefined: the value is valid. */
 type Check = (value: unknown) => string | undefined;
 
-const text = when((value) => typeof value === 'string');
+/** Names and words. Readers show them in terminals. */
+const text = when((value) => typeof value === 'string' && /^[ -~]{0,1024}$/.test(value));
+/** Made printable by its reader. */
+const sentence = when((value) => typeof value === 'string');
 const flag = when((value) => typeof value === 'boolean');
 const number = when(Number.isFinite);
 
@@ -26,7 +29,7 @@ const SNAPSHOT = record({
       time: record({ granted: number, waited: number, overrun: number }),
       state: optional(text),
       outBytes: optional(number),
-      suspensionRefused: optional(text),
+      suspensionRefused: optional(sentence),
       sessions: list(
         record({ use: record({ memory: number, peakMemory: number, faults: number }) }),
       ),
@@ -40,7 +43,7 @@ const SNAPSHOT = record({
  */
 export function problemOfSnapshot(value: unknown, node: string): string | undefined {
   const place = SNAPSHOT(value);
-  if (place !== undefined) return `its snapshot${place} has another type`;
+  if (place !== undefined) return `its snapshot${place} is not as expected`;
   return (value as { node: string }).node === node ? undefined : 'it is of another node';
 }
 
