@@ -3,6 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import type { Logger } from 'pino';
+import { keepPod } from './kept-pod.js';
 import { findPod } from './pod-identity.js';
 
 interface PodEvents {
@@ -24,7 +25,7 @@ export class NodePods extends EventEmitter<PodEvents> {
     this.#node = node;
     this.#reflector = new Reflector<V1Pod, V1Pod>({
       ...{ api, logger, path: '/api/v1/pods', query: { fieldSelector: `spec.nodeName=${node}` } },
-      read: (pod) => pod,
+      read: keepPod,
       reflection: {
         replace: (pods) =>
           this.#change(() => (this.#pods = new Map(pods.map((pod) => [pod.metadata?.uid, pod])))),

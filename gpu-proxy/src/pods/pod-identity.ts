@@ -2,7 +2,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { MIRROR_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 
 /** Further annotations that a kubelet writes on the mirror pod of a static pod. */
-const [HASH, SOURCE] = ['hash', 'source'].map((name) => `kubernetes.io/config.${name}`) as [
+export const [HASH, SOURCE] = ['hash', 'source'].map((name) => `kubernetes.io/config.${name}`) as [
   string,
   string,
 ];

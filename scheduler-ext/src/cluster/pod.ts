@@ -1,7 +1,7 @@
 import type { V1OwnerReference, V1Pod } from '@kubernetes/client-node';
 import { type Assignment, assignmentOf } from '@nvidia-virtual/kube-common/assignment';
 import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
-import { keptLabels } from '@nvidia-virtual/kube-common/kept-labels';
+import { keptLabels } from '@nvidia-virtual/kube-common/kept-parts';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
   containersOf,

@@ -1,7 +1,6 @@
-import type { V1Container, V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
-import { keptLabels } from '@nvidia-virtual/kube-common/kept-labels';
-import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
-import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
+import { keptContainers, keptLabels } from '@nvidia-virtual/kube-common/kept-parts';
+import { ANNOTATION, MIRROR_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 
 /** The needed part of a pod that requests slots. */
 export type GpuPod = Pick<V1Pod, 'metadata' | 'spec' | 'status'>;
@@ -11,9 +10,9 @@ const KEPT_ANNOTATIONS = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as re
 /** Drops pods without slots and strips the others, because a cluster can have very many pods. */
 export function keepPod(pod: V1Pod): GpuPod | undefined {
   const { metadata = {}, spec, status } = pod;
-  const initContainers = spec?.initContainers?.flatMap(keepContainer);
-  const containers = spec?.containers.flatMap(keepContainer);
-  const requestsSlots = [...(initContainers ?? []), ...(containers ?? [])].length > 0;
+  const initContainers = keptContainers(spec?.initContainers);
+  const containers = keptContainers(spec?.containers);
+  const requestsSlots = initContainers.length + containers.length > 0;
   if (!requestsSlots || status?.phase === 'Succeeded' || status?.phase === 'Failed')
     return undefined;
   const {
@@ -43,14 +42,6 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
       containerStatuses: status?.containerStatuses?.map(slimStatus),
     },
   } as GpuPod;
-}
-
-/** Drops containers without slots. A tenant can make 20,000 of them, or as many other resources. */
-function keepContainer({ name, resources, restartPolicy }: V1Container): V1Container[] {
-  const quantity = resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE];
-  if (quantity === undefined || readSlots(quantity) === 0) return [];
-  const kept = { name, resources: { limits: { [RESOURCE]: quantity } } };
-  return [{ ...kept, ...(restartPolicy !== undefined && { restartPolicy }) }];
 }
 
 function slimStatus({ name, state }: V1ContainerStatus): Pick<V1ContainerStatus, 'name' | 'state'> {
