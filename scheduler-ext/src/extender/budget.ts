@@ -20,7 +20,8 @@ function holds(
   { key, operator, values = [] }: V1LabelSelectorRequirement,
   labels: PodRecord['labels'],
 ): boolean {
-  const value = labels[key];
+  // Each object inherits `constructor` and others.
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value);

@@ -246,6 +246,7 @@ test.each<[object, Record<string, string>, boolean]>([
   [{ matchExpressions: [{ key: 'a', operator: 'NotIn', values: ['1'] }] }, { a: '1' }, false],
   [{ matchExpressions: [{ key: 'a', operator: 'Exists' }] }, {}, false],
   [{ matchExpressions: [{ key: 'a', operator: 'DoesNotExist' }] }, {}, true],
+  [{ matchExpressions: [{ key: 'constructor', operator: 'Exists' }] }, {}, false],
 ])('a budget with selector %j and labels %j', (selector, labels, expected) => {
   const budget = { metadata: { namespace: 'x' }, spec: { selector } };
   expect(protects(budget, { namespace: 'x', labels })).toBe(expected);

@@ -53,12 +53,13 @@ export class Handler {
 
   /** @throws UsageError */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'https://localhost');
-    const target = readPath(url.pathname);
     const user = this.#authenticate(request, response);
-    if (!target) throw new UsageError('NO_SUCH_PATH', { path: url.pathname });
-    if (request.method !== 'GET')
-      throw new UsageError('READ_ONLY', { method: request.method ?? '' });
+    const { url: path = '/', method = '' } = request;
+    const base = 'https://localhost';
+    const url = URL.canParse(path, base) ? new URL(path, base) : undefined;
+    const target = url && readPath(url.pathname);
+    if (!target) throw new UsageError('NO_SUCH_PATH', { path: url?.pathname ?? path });
+    if (method !== 'GET') throw new UsageError('READ_ONLY', { method });
     if (target.what === 'dashboard') return this.#dashboard(response, user, target);
     if (target.what !== 'pods' && target.what !== 'nodes')
       return answer(response, documentOf(target.what));

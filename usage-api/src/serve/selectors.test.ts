@@ -25,6 +25,15 @@ test.each([
   );
 });
 
+test.each([
+  ['constructor', false],
+  ['!constructor', true],
+  ['toString notin (x)', true],
+  ['valueOf in (x)', false],
+])('labels %j, which each object inherits: %j', (selector, expected) => {
+  expect(labelSelector(selector)(LABELS)).toBe(expected);
+});
+
 test.each(['=x', 'a b', 'a in x', 'a in (b', 'app=train,', 'a=b=c', '-a=b', 'a>1', '!'])(
   'the label selector %j is refused',
   (selector) => {

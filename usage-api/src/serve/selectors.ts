@@ -65,13 +65,13 @@ function split(kind: string, text: string): string[] {
 function requirement(text: string): Selector<Labels> | undefined {
   if (text.startsWith('!')) {
     const absent = text.slice(1).trim();
-    return isKey(absent) ? (labels) => labels[absent] === undefined : undefined;
+    return isKey(absent) ? (labels) => !Object.hasOwn(labels, absent) : undefined;
   }
   const key = KEY_CHARACTERS.exec(text)?.[0] ?? '';
   if (!isKey(key)) return undefined;
   const rest = text.slice(key.length).trim();
   return rest === ''
-    ? (labels) => labels[key] !== undefined
+    ? (labels) => Object.hasOwn(labels, key)
     : (comparison(key, rest) ?? membership(key, rest));
 }
 
@@ -91,7 +91,8 @@ function membership(key: string, rest: string): Selector<Labels> | undefined {
   const inner = rest.slice(rest.indexOf('(') + 1, -1);
   if (inner.includes('(') || inner.includes(')')) return undefined;
   const listed = new Set(inner.split(',').map((one) => one.trim()));
-  return (labels) => (labels[key] !== undefined && listed.has(labels[key])) === (set === 'in');
+  return (labels) =>
+    (Object.hasOwn(labels, key) && listed.has(labels[key] ?? '')) === (set === 'in');
 }
 
 /** `name` or `prefix/name`. Each part begins and ends with a letter or digit. */
