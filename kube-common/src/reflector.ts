@@ -42,6 +42,8 @@ interface WatchEvent<Raw> {
 }
 
 const GONE = 410;
+/** Milliseconds between the starts of two watches. */
+const PACE_MS = 1000;
 const BACKOFF = { first: 500, longest: 30_000, jitter: true };
 
 /**
@@ -53,6 +55,8 @@ export class Reflector<Raw, T> {
   readonly #end = new AbortController();
   #version: string | undefined;
   readonly #backoff = new Backoff(BACKOFF);
+  /** When the latest attempt began, by performance.now(). */
+  #begun = 0;
   #failed = false;
   #synced = false;
   #problem: string | undefined;
@@ -76,8 +80,9 @@ export class Reflector<Raw, T> {
 
   /** Runs until stop(). */
   async run(): Promise<void> {
-    while (!this.#end.signal.aborted) {
+    for (; !this.#end.signal.aborted; await this.#pace()) {
       try {
+        this.#begun = performance.now();
         if (this.#version === undefined) await this.#list();
         await this.#watch();
       } catch (error) {
@@ -152,6 +157,12 @@ export class Reflector<Raw, T> {
     this.#failed = false;
     this.#backoff.reset();
     this.#problem = undefined;
+  }
+
+  /** Limits the rate of requests to a server that ends each watch at once. */
+  async #pace(): Promise<void> {
+    const milliseconds = Math.max(0, this.#begun + PACE_MS - performance.now());
+    await sleep(milliseconds, undefined, { signal: this.#end.signal }).catch(() => {});
   }
 
   async #pause(error: Error): Promise<void> {
