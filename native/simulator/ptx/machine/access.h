@@ -9,7 +9,8 @@ namespace simulator::ptx {
 
 /// Kind and size of a checked operation, packed into Operation::detail.
 struct Access {
-  enum class Kind : std::uint8_t { Load, Store, Atomic, Copy };
+  /// Bulk: a copy of as many units of `bytes` as slot 1 says.
+  enum class Kind : std::uint8_t { Load, Store, Atomic, Copy, Bulk };
   Kind kind = Kind::Load;
   Space space = Space::Generic;
   unsigned bytes = 4;

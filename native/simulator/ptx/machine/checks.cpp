@@ -37,7 +37,7 @@ std::uint64_t addressOf(Warp& w, const Operation* op, unsigned slot, std::int64_
   auto address = static_cast<std::uint64_t>(offset);
   if (op->flags & Operation::kFrameLocal) address += w.frame->localBase;
   if (slot != Operation::kAddress)
-    return address + w.at<std::uint64_t>(op->slot[slot])[lane];  // the source of cp.async
+    return address + w.at<std::uint64_t>(op->slot[slot])[lane];  // the source of a copy
   if (!(op->flags & Operation::kHasAddress)) return address;
   return address + (op->flags & Operation::kWideAddress
                         ? w.at<std::uint64_t>(op->slot[slot])[lane]
@@ -112,15 +112,16 @@ const Operation* storeEach(Warp& w, const Operation* op, const Access& access, s
   return next;
 }
 
-void copyLane(Warp& w, const Operation* op, const Access& access, unsigned lane) {
+/// One unit of a copy, `offset` bytes behind its beginning.
+void copyUnit(Warp& w, const Operation* op, const Access& access, unsigned lane,
+              std::uint32_t offset, bool reads) {
   Races* races = w.block->run->checker->races();
-  const Touch to = touch(w, op, access, Space::Shared,
-                         addressOf(w, op, Operation::kAddress, op->immediate, lane), lane);
-  const std::uint32_t taken = op->uses & 2 ? w.at<std::uint32_t>(op->slot[1])[lane] : op->width;
-  if (taken) {
-    const auto offset = static_cast<std::int64_t>(static_cast<std::int32_t>(op->target));
+  const Touch to = touch(w, op, access, access.space,
+                         addressOf(w, op, Operation::kAddress, op->immediate + offset, lane), lane);
+  if (reads) {
+    const std::int64_t behind = static_cast<std::int32_t>(op->target);
     const Touch from =
-        touch(w, op, access, Space::Generic, addressOf(w, op, 0, offset, lane), lane);
+        touch(w, op, access, Space::Generic, addressOf(w, op, 0, behind + offset, lane), lane);
     if (races && from.host)
       races->access(w, lane, op, access, false, reinterpret_cast<std::uint64_t>(from.host),
                     access.bytes);
@@ -128,6 +129,13 @@ void copyLane(Warp& w, const Operation* op, const Access& access, unsigned lane)
   if (races && to.host)
     races->access(w, lane, op, access, true, reinterpret_cast<std::uint64_t>(to.host),
                   access.bytes);
+}
+
+void copyLane(Warp& w, const Operation* op, const Access& access, unsigned lane) {
+  const std::uint32_t taken = op->uses & 2 ? w.at<std::uint32_t>(op->slot[1])[lane] : op->width;
+  const std::uint32_t bytes = access.kind == Access::Kind::Bulk ? taken : access.bytes;
+  for (std::uint32_t offset = 0; offset < bytes; offset += access.bytes)
+    copyUnit(w, op, access, lane, offset, taken != 0);
 }
 
 }  // namespace
@@ -142,7 +150,7 @@ const Operation* checkedAccess(Warp& w, const Operation* op, std::uint32_t mask)
   if (access.kind == Access::Kind::Store) return storeEach(w, op, access, mask);
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    if (access.kind == Access::Kind::Copy) {
+    if (access.kind == Access::Kind::Copy || access.kind == Access::Kind::Bulk) {
       copyLane(w, op, access, lane);
       continue;
     }

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "native/simulator/ptx/machine/bulk_copy.h"
 #include "native/simulator/ptx/machine/control.h"
 #include "native/simulator/ptx/machine/mbarrier.h"
 #include "native/simulator/ptx/program/lowerer.h"
@@ -24,8 +25,61 @@ void Lowerer::takenBytes(Operation& op, const Instruction& instruction, std::siz
   use(op, 1, selection.slot[0]);
 }
 
+Slot Lowerer::genericAddress(const Instruction& instruction, const Operand& where, Space space,
+                             std::int64_t& offset) {
+  Operation place;
+  addressOperand(place, instruction, where, space);
+  offset = place.immediate;
+  const bool wide = place.flags & Operation::kWideAddress;
+  require(place.flags & Operation::kHasAddress && (wide || space == Space::Shared), instruction);
+  if (space == Space::Global) return place.slot[Operation::kAddress];
+  Operation op = begin(instruction,
+                       Form{.op = Op::ToGeneric, .type = Type::U64, .sourceBytes = wide ? 8u : 4u});
+  op.immediate = static_cast<std::int64_t>(kSharedWindow);
+  use(op, 1, place.slot[Operation::kAddress]);
+  define(op, 0, temporary(Type::B64));
+  emit(op);
+  return op.slot[0];
+}
+
+void Lowerer::copyBulk(const Instruction& instruction, Modifiers& modifiers) {
+  if (modifiers.takeAny({"commit_group", "wait_group"})) {
+    modifiers.take("read");
+    return;
+  }
+  if (modifiers.take("prefetch")) {
+    require(modifiers.take("L2") && modifiers.take("global"), instruction);
+    modifiers.take("L2::cache_hint");
+    return;
+  }
+  const bool signals = modifiers.take("mbarrier::complete_tx::bytes");
+  require(signals || modifiers.take("bulk_group"), instruction);
+  const std::size_t hinted = modifiers.take("L2::cache_hint");
+  const bool global = modifiers.take("global"), other = modifiers.take("shared::cluster"),
+             own = modifiers.take("shared::cta");
+  // A copy that signals an mbarrier goes to shared memory, all others go to global memory.
+  require(signals ? global + other + own == 2 : global && own && !other, instruction);
+  require(modifiers.empty() && instruction.operands.size() == 3 + signals + hinted, instruction);
+  const Space to = signals ? Space::Shared : Space::Global,
+              from = signals && global ? Space::Global : Space::Shared;
+  std::int64_t offset = 0, sourceOffset = 0;
+  const Slot destination = genericAddress(instruction, operand(instruction, 0), to, offset),
+             origin = genericAddress(instruction, operand(instruction, 1), from, sourceOffset),
+             bytes = source(instruction, operand(instruction, 2), Type::U32);
+  Operation op = begin(instruction, ptx::copyBulk);
+  use(op, Operation::kAddress, destination);
+  op.flags |= Operation::kHasAddress | Operation::kWideAddress;
+  op.immediate = offset;
+  use(op, 0, origin);
+  op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(sourceOffset));
+  use(op, 1, bytes);
+  emitAccess(op, {.kind = Access::Kind::Bulk, .space = Space::Generic, .bytes = 16});
+  if (signals) completeTransactions(instruction, operand(instruction, 3), bytes);
+}
+
 void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
   require(modifiers.take("async"), instruction);
+  if (modifiers.take("bulk")) return copyBulk(instruction, modifiers);
   if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"})) return;
   if (modifiers.take("mbarrier")) {
     const bool counted = !modifiers.take("noinc");

@@ -145,6 +145,11 @@ class Lowerer {
 
   // decode_async.cpp
   void copyAsync(const Instruction&, Modifiers&);
+  /// cp.async.bulk between global and shared memory, of any block of the cluster.
+  void copyBulk(const Instruction&, Modifiers&);
+  /// A register with the generic address of memory in `space`, without `offset`.
+  Slot genericAddress(const Instruction& instruction, const Operand& operand, Space space,
+                      std::int64_t& offset);
   void takenBytes(Operation& op, const Instruction& instruction, std::size_t operands);
   void storeAsync(const Instruction&, Modifiers&);
   void memoryBarrierObject(const Instruction&, Modifiers&);

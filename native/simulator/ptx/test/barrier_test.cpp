@@ -229,6 +229,98 @@ $wait:
   for (std::uint32_t t = 0; t < 128; ++t) CHECK(out[128 + t] == (t ^ 127) * 3);
 }
 
+const std::string kBulkSlots = R"(
+  .shared .align 16 .b8 s[1024];
+  .shared .align 8 .b8 m[8];
+  mov.u32 %r2, m;
+  mov.u32 %r3, s;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $begin;
+  mbarrier.init.shared.b64 [%r2], 1;
+$begin:
+  bar.sync 0;
+)";
+
+TEST_CASE("one thread copies a block's data there and back") {
+  test::Module module(test::kernel(kBulkSlots + R"(
+  @%p1 bra $await;
+  mov.u32 %r4, 256;
+  cp.async.bulk.prefetch.L2.global [%rd1], 512;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], %r4, [%r2];
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3+256], [%rd1+256], 240, [m];
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 496;
+$await:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+  @!%p2 bra $await;
+  shl.b32 %r5, %r1, 2;
+  sub.u32 %r5, %r3, %r5;
+  ld.shared.u32 %r6, [%r5+508];
+  st.shared.u32 [%r5+1020], %r6;
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  @%p1 ret;
+  add.u32 %r3, %r3, 528;
+  cvt.u64.u32 %rd4, %r3;
+  cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%rd4+-16], 512;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group.read 0;
+  cp.async.bulk.wait_group 0;
+)"));
+  test::Buffer<std::uint32_t> from(module.memory, 128), to(module.memory, 128);
+  for (std::uint32_t t = 0; t < 128; ++t) from[t] = t * 3;
+  CHECK(module.run("k", {.block = {128, 1, 1}}, from.address(), to.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 124; ++t) CHECK(to[t] == t * 3);
+  for (std::uint32_t t = 124; t < 128; ++t) CHECK(to[t] == 0);
+}
+
+TEST_CASE("a bulk copy fills another block of the cluster") {
+  test::Module module(test::kernel(kBulkSlots + R"(
+  mov.u32 %r4, %cluster_ctarank;
+  shl.b32 %r5, %r1, 2;
+  add.u32 %r5, %r5, %r3;
+  add.u32 %r6, %r4, 7;
+  st.shared.u32 [%r5], %r6;
+  @!%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 128;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+  xor.b32 %r7, %r4, 1;
+  mapa.shared::cluster.u32 %r8, %r3, %r7;
+  mapa.shared::cluster.u32 %r9, %r2, %r7;
+  @%p1 bra $await;
+  add.u32 %r8, %r8, 128;
+  cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r8], [%r3], 128, [%r9];
+$await:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;
+  @!%p2 bra $await;
+  ld.shared.u32 %r6, [%r5+128];
+  mad.lo.u32 %r4, %r4, 32, %r1;
+  mul.wide.u32 %rd4, %r4, 4;
+  add.s64 %rd4, %rd4, %rd1;
+  st.global.u32 [%rd4], %r6;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 64);
+  CHECK(module.run("k", {.grid = {2, 1, 1}, .block = {32, 1, 1}, .cluster = {2, 1, 1}},
+                   out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 64; ++t) CHECK(out[t] == (t < 32 ? 8 : 7));
+}
+
+TEST_CASE("a bulk copy outside of memory, or beside a multiple of 16, is a fault") {
+  const std::string copy =
+      "@%p1 ret;\ncp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes ";
+  const auto resultOf = [&](const std::string& operands) {
+    test::Module module(test::kernel(kBulkSlots + copy + operands + ", [m];"));
+    test::Buffer<std::uint32_t> in(module.memory, 128);
+    return module.run("k", {}, in.address(), in.address());
+  };
+  CHECK(resultOf("[s], [%rd1], 512") == CUDA_SUCCESS);
+  CHECK(resultOf("[s], [%rd1+16], 512") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("[s+1024], [%rd1], 512") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("[s+8], [%rd1], 16") == CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(resultOf("[s], [%rd1+8], 16") == CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
 TEST_CASE("threads that wait for each other for ever end the launch") {
   test::Module module(test::kernel(R"(
   setp.lt.u32 %p1, %r1, 32;

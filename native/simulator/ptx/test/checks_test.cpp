@@ -275,6 +275,36 @@ $tile:
                   {.block = {256, 1, 1}}));
 }
 
+const std::string kBulkCopy = kSlot + R"(
+  .shared .align 8 .b8 m[8];
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $begin;
+  mbarrier.init.shared.b64 [m], 1;
+$begin:
+  bar.sync 0;
+  @%p1 bra $wait;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [%rd2], 256, [m];
+  mbarrier.arrive.expect_tx.shared.b64 _, [m], 256;
+$wait:
+)";
+
+TEST_CASE("a bulk copy that its readers wait for is correct") {
+  isClean(runWith(kBulkCopy + R"(
+  mbarrier.try_wait.parity.shared.b64 %p2, [m], 0;
+  @!%p2 bra $wait;
+  ld.shared.u32 %r5, [%r2];
+)",
+                  {.block = {64, 1, 1}}));
+}
+
+TEST_CASE("a bulk copy that nobody waits for is a race at each of its bytes") {
+  const std::string body = kBulkCopy + "  ld.shared.u32 %r5, [%r2];\n";
+  const Result result = runWith(body, {.block = {64, 1, 1}});
+  reports(result, {"data race on shared memory at 0x",
+                   "thread [0,0,0] of block [0,0,0] writes at " + lineOf(body, "cp.async.bulk"),
+                   "reads at " + lineOf(body, "ld.shared.u32 %r5")});
+}
+
 TEST_CASE("producers and consumers with named barriers are correct") {
   isClean(runWith(kSlot + R"(
   mov.u32 %r4, 0;

@@ -20,6 +20,15 @@ TEST_CASE("the error message names the line and the instruction") {
               "the simulated GPU");
   refused("tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2, %r3, %r3}];",
           line + "instruction 'tex.2dms.v4.f32.s32' is not implemented by the simulated GPU");
+  for (const char* bulk :
+       {"cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2]",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 16",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%r2], [%rd1], 16, [%r3], %h1"}) {
+    const std::string text = bulk, name = text.substr(0, text.find(' '));
+    refused(text + ";",
+            line + "instruction '" + name + "' is not implemented by the simulated GPU");
+  }
   refused("add.u32.wrong %r1, %r2, %r3;",
           line + "instruction 'add.u32.wrong' is not implemented by the simulated GPU");
   refused("add.u32 %r1, %r2, %rd3;",
