@@ -71,6 +71,8 @@ export class PodEvents {
   readonly #logger: Logger;
   readonly #againMs: number;
   readonly #told = new Map<string, Told>();
+  /** By the UID of a target that has the most Events: the time until then, in milliseconds. */
+  readonly #full = new Map<string, number>();
 
   constructor(api: ApiServer, node: string, logger: Logger, againMs = AGAIN_MS) {
     this.#api = api;
@@ -99,16 +101,22 @@ export class PodEvents {
     const { reason, sentence } = content;
     const now = Date.now();
     const key = `${pod.uid} ${reason} ${subject}`;
-    this.#forget(now);
     const told = this.#told.get(key);
-    if (told) this.#repeat(pod, told, sentence);
-    else if (this.#recentOf(pod, now) < MOST_OF_A_TARGET) this.#tell(pod, content, key, now);
+    if (told && now - told.at <= FORGET_MS) this.#repeat(pod, told, sentence);
+    else if (now >= (this.#full.get(pod.uid) ?? 0) && this.#hasRoom(pod, now))
+      this.#tell(pod, content, key, now);
   }
 
-  #recentOf({ uid }: EventTarget, now: number): number {
-    return [...this.#told].filter(
-      ([key, { last }]) => key.startsWith(`${uid} `) && now - last.getTime() < this.#againMs,
-    ).length;
+  /** Takes a while with thousands of Events, so a target without room is not examined again. */
+  #hasRoom({ uid }: EventTarget, now: number): boolean {
+    this.#forget(now);
+    const ends = [...this.#told]
+      .filter(([key]) => key.startsWith(`${uid} `))
+      .map(([, { last }]) => last.getTime() + this.#againMs)
+      .filter((end) => end > now);
+    if (ends.length < MOST_OF_A_TARGET) return true;
+    this.#full.set(uid, Math.min(...ends));
+    return false;
   }
 
   #tell(pod: EventTarget, content: Content, key: string, at: number): void {
@@ -199,6 +207,7 @@ export class PodEvents {
 
   #forget(now: number): void {
     for (const [key, { at }] of this.#told) if (now - at > FORGET_MS) this.#told.delete(key);
+    for (const [uid, until] of this.#full) if (now >= until) this.#full.delete(uid);
   }
 }
 
