@@ -24,7 +24,7 @@ test('the snapshots that nodes write are valid', () => {
     expect(problemOfSnapshot(JSON.parse(JSON.stringify(one)), 'node-1')).toBeUndefined();
 });
 
-test('a snapshot of another node is not', () => {
+test('a snapshot of another node is not valid', () => {
   expect(problemOfSnapshot(snapshot(), 'node-2')).toBe('it is of another node');
 });
 
@@ -37,6 +37,7 @@ test.each<[string, unknown]>([
   ['allocations.0.specification.id', 'x'.repeat(2000)],
   ['gpus.0.memory', Number.POSITIVE_INFINITY],
   ['allocations', {}],
+  ['allocations', Array.from({ length: 200_000 }, () => snapshot().allocations[0])],
   ['allocations.0', null],
   ['allocations.0.specification', undefined],
   ['allocations.0.specification.gpus', 7],
@@ -47,7 +48,7 @@ test.each<[string, unknown]>([
   ['allocations.0.sessions.0', null],
   ['allocations.0.sessions.0.use.memory', '9'],
   ['allocations.0.suspensionRefused', {}],
-])('a snapshot whose %s is %j is not', (path, value) => {
+])('a snapshot with strange %s is not valid', (path, value) => {
   const place = path.replaceAll(/\.(\d+)/g, '[$1]');
   expect(problemOfSnapshot(changed(path, value), 'node-1')).toMatch(`its snapshot.${place}`);
 });

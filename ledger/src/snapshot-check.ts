@@ -1,6 +1,9 @@
 /** Returns the path of the first part that is wrong. Undefined: the value is valid. */
 type Check = (value: unknown) => string | undefined;
 
+/** A node has at most some thousand sessions. JavaScript calls fail with 125,000 arguments. */
+const MOST_LISTED = 20_000;
+
 /** Names and words. Readers show them in terminals. */
 const text = when((value) => typeof value === 'string' && /^[ -~]{0,1024}$/.test(value));
 /** Made printable by its reader. */
@@ -57,7 +60,7 @@ function optional(check: Check): Check {
 
 function list(check: Check): Check {
   return (value) => {
-    if (!Array.isArray(value)) return '';
+    if (!Array.isArray(value) || value.length > MOST_LISTED) return '';
     const index = value.findIndex((one) => check(one) !== undefined);
     return index < 0 ? undefined : `[${index}]${check(value[index])}`;
   };
