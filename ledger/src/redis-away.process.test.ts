@@ -367,18 +367,6 @@ test('a reader emits its state too, and each error once', async () => {
   ]);
 });
 
-test('an invalid record is an error', async () => {
-  const server = await started();
-  open(server.place).publish(snapshot());
-  const reader = open(server.place, false);
-  await eventually(async () => expect(await reader.snapshots()).toHaveLength(1));
-  const key = 'nvidia-virtual:{ledger}:node:node-1';
-  await server.command('HSET', key, 'snapshot', '{"gpus"');
-  await expect(reader.snapshots()).rejects.toThrow(
-    `The key ${key} in Redis at ${server.address} does not hold a valid record:`,
-  );
-});
-
 test('close() does not wait for an unreachable Redis', async () => {
   const server = await started({ tcp: true });
   const ledger = open({ ...server.place, connectTimeout: 60_000, answerTimeout: 60_000 });
