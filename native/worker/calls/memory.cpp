@@ -128,6 +128,9 @@ CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
   CUresult status =
       implicit ? driver.cuCtxGetCurrent(&context) : driver.cuStreamGetCtx(stream, &context);
   if (status != CUDA_SUCCESS) return status;
+  // A runtime whose first call is cudaMallocAsync makes a context after this error, and tries
+  // again.
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   CUdevice device = 0;
   if ((status = driver.cuCtxPushCurrent_v2(context)) != CUDA_SUCCESS) return status;
   status = driver.cuCtxGetDevice(&device);
