@@ -22,10 +22,11 @@ test.each([
     ...{ api, path: '/api/v1/pods', read: (pod) => pod, logger: pino({ enabled: false }) },
     reflection: { replace: () => {}, put: () => {}, remove: () => {} },
   });
+  const start = performance.now();
   const ran = reflector.run();
   await eventually(() => expect(times.length).toBeGreaterThan(1));
   reflector.stop();
   await ran;
-  const [first = 0, second = 0] = times;
-  expect(second - first).toBeGreaterThan(900);
+  const [, second = 0] = times;
+  expect(second - start).toBeGreaterThan(900);
 });
