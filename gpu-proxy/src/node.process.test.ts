@@ -464,6 +464,7 @@ test('clients that send nothing take one warm worker, until a program begins', a
   await allocation.whenIdle();
   const program = startProgram(allocation, HOLDING);
   expect(await line(program)).toBe('got 0');
+  await until(() => allocation.sessions.some(({ session }) => session.gpu));
   const fourth = await connect();
   fourth.client.destroy();
   const starts = [first, second, third, fourth].map(({ session }) => session.workerStart);
