@@ -28,20 +28,22 @@ export async function* pagesOf<T>(
   { path, query, timeout }: ListRequest,
 ): AsyncGenerator<ListPage<T>> {
   let next: string | undefined;
-  for (let limit = MOST_ITEMS; ; limit = Math.min(MOST_ITEMS, 2 * limit)) {
-    const read = (): Promise<ListPage<T>> =>
-      api.request({
+  let limit = MOST_ITEMS;
+  for (;;) {
+    const page: ListPage<T> | undefined = await api
+      .request<ListPage<T>>({
         ...{ path, query: { ...query, limit, continue: next }, timeout },
         maximumBytes: limit === 1 ? undefined : MOST_BYTES,
-      });
-    let page = await read().catch(ifLong);
-    while (page === undefined) {
+      })
+      .catch(ifLong);
+    if (page === undefined) {
       limit = Math.ceil(limit / SHRINKING);
-      page = await read().catch(ifLong);
+      continue;
     }
     yield page;
     next = page.metadata?.continue || undefined;
     if (next === undefined) return;
+    limit = Math.min(MOST_ITEMS, 2 * limit);
   }
 }
 
