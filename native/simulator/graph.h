@@ -53,6 +53,8 @@ struct Graph {
   UserReferences userObjects;
   std::weak_ptr<GraphExec> executable;  ///< the last one that was made of it
 
+  /// Whether a node owns it as its child graph, not as a body.
+  bool isChild() const { return embedded && within.empty(); }
   /// Adds a node without dependencies.
   GraphNode& add(Work work, std::uint64_t origin = 0);
   void remove(GraphNode& node);

@@ -60,9 +60,8 @@ CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long 
     const bool freesFirst = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
     return freesFirst ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
   }
-  if (graph.embedded)
-    return graph.within.empty() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-  if (graph.capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (graph.isChild()) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph.embedded || graph.capturing) return CUDA_ERROR_INVALID_VALUE;
   const bool single = graph.hasMemoryNodes() || graph.hasConditionalNodes();
   if (single && !graph.executable.expired()) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult status = validate(graph, false, failure);

@@ -15,7 +15,7 @@ CUresult allowed(const Graph& graph, const Work& work) {
   const auto* freeing = std::get_if<FreeWork>(&work);
   const bool memory = freeing != nullptr || std::holds_alternative<AllocateWork>(work);
   if (!memory && !std::holds_alternative<ConditionalWork>(work)) return CUDA_SUCCESS;
-  if (graph.embedded && graph.within.empty()) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph.isChild()) return CUDA_ERROR_NOT_SUPPORTED;
   return freeing == nullptr || freeing->memory->mayBeFreedBy(graph.id) ? CUDA_SUCCESS
                                                                        : CUDA_ERROR_INVALID_VALUE;
 }
