@@ -1,4 +1,5 @@
-// Copies that are longer than the device memory are refused before the host's memory is read or written: it is shorter, too.
+// Copies that are longer than the device memory are refused before the host's memory is read or
+// written: it is shorter, too.
 // conformance: judges=itself
 #include <sys/mman.h>
 
@@ -8,7 +9,8 @@ int main() {
   constexpr std::size_t device = 8 << 20, host = 1 << 20;
   char* d = nullptr;
   EXPECT_OK(cudaMalloc(&d, device));
-  auto* h = static_cast<char*>(mmap(nullptr, 2 * host, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  auto* h = static_cast<char*>(mmap(nullptr, 2 * host, PROT_NONE, flags, -1, 0));
   EXPECT(mprotect(h, host, PROT_READ | PROT_WRITE) == 0);
   cudaStream_t stream = nullptr;
   EXPECT_OK(cudaStreamCreate(&stream));

@@ -22,7 +22,8 @@ again:
 
 static CUlibrary load() {
   CUlibrary library = nullptr;
-  EXPECT(cuLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
+  EXPECT(cuLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+         CUDA_SUCCESS);
   return library;
 }
 
@@ -34,11 +35,13 @@ int main() {
   EXPECT(cuLibraryGetKernel(&kernel, running, "await") == CUDA_SUCCESS);
   EXPECT(cuKernelGetFunction(&function, kernel) == CUDA_SUCCESS);
 
-  volatile unsigned* flag = nullptr;
-  EXPECT_OK(cudaHostAlloc(reinterpret_cast<void**>(const_cast<unsigned**>(&flag)), sizeof *flag, cudaHostAllocMapped));
+  void* mapped = nullptr;
+  EXPECT_OK(cudaHostAlloc(&mapped, sizeof(unsigned), cudaHostAllocMapped));
+  auto* flag = static_cast<volatile unsigned*>(mapped);
   *flag = 0;
   void* parameters[] = {&flag};
-  EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) == CUDA_SUCCESS);
+  EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) ==
+         CUDA_SUCCESS);
   EXPECT(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
   EXPECT(cuLibraryUnload(unused) == CUDA_SUCCESS);
   EXPECT(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
