@@ -15,4 +15,8 @@ inline constexpr std::uint32_t kFatbinMagic = 0xba55ed50;
 /// a small image: three system calls each, and a wake-up of the thread that receives it.
 inline constexpr std::size_t kInlineImageBytes = std::size_t{64} << 10;
 
+/// Zero bytes behind an image that the driver sees, so that a parser that searches for an end finds
+/// it there. An image inside a frame comes with them, so that machine code need not be copied.
+inline constexpr std::size_t kImageZeros = 64;
+
 }  // namespace wire

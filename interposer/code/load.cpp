@@ -14,14 +14,25 @@ namespace interposer {
 
 namespace {
 
+using Images = std::span<const std::span<const std::byte>>;
+
 /// Bytes that the images take in a frame; 0 if they do not fit and travel in a memory file.
-std::size_t inlineBytes(std::span<const std::span<const std::byte>> images) {
+std::size_t inlineBytes(Images images) {
   std::size_t bytes = 0;
   for (const auto& image : images) {
     if (image.size() > wire::kInlineImageBytes) return 0;
-    bytes += sizeof(std::uint64_t) + wire::Encoder::padded(image.size());
+    bytes += sizeof(std::uint64_t) + wire::Encoder::padded(image.size() + wire::kImageZeros);
   }
   return bytes <= wire::kInlineImageBytes ? bytes : 0;
+}
+
+void putInline(wire::Encoder& encoder, Images images) {
+  for (const auto& image : images) {
+    std::byte* to = encoder.space(image.size() + wire::kImageZeros);
+    if (to == nullptr) return;
+    std::memcpy(to, image.data(), image.size());
+    std::memset(to + image.size(), 0, wire::kImageZeros);
+  }
 }
 
 }  // namespace
@@ -42,10 +53,7 @@ CUresult load(CallNumber number, const void* code, JitOptions options, std::uint
   call.encoder().put(memory.id);
   call.encoder().put<std::uint64_t>(images.size());
   for (const auto& image : images) call.encoder().put<std::uint64_t>(image.size());
-  for (std::size_t i = 0; bytes > 0 && i < images.size(); ++i) {
-    if (std::byte* to = call.encoder().space(images[i].size()))
-      std::memcpy(to, images[i].data(), images[i].size());
-  }
+  if (bytes > 0) putInline(call.encoder(), images);
   options.encode(call.encoder());
   wire::Decoder reply;
   const CUresult status = call.wait(reply);

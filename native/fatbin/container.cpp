@@ -54,8 +54,12 @@ bool visitAll(Bytes section, const VisitFatbin& visit) {
   return true;
 }
 
-bool holdsFatbins(std::string_view name) {
-  return name == ".nv_fatbin" || name == "__nv_relfatbin";
+/// `names`: the table of names from that of the section on.
+bool holdsFatbins(std::string_view names) {
+  const auto begins = [&](std::string_view name) {
+    return names.starts_with(name) && (names.size() == name.size() || names[name.size()] == '\0');
+  };
+  return begins(".nv_fatbin") || begins("__nv_relfatbin");
 }
 
 /// Refuses sections that together are longer than the file: callers would make as many copies of
@@ -75,8 +79,7 @@ bool visitElf(Bytes file, const VisitFatbin& visit) {
     Elf64_Shdr section;
     if (!load(file, header.e_shoff + i * sizeof section, section)) return false;
     if (section.sh_name >= text.size()) return false;
-    const std::string_view name = text.substr(section.sh_name);
-    if (!holdsFatbins(name.substr(0, name.find('\0')))) continue;
+    if (!holdsFatbins(text.substr(section.sh_name))) continue;
     if (section.sh_type == SHT_NOBITS || !inside(file, section.sh_offset, section.sh_size) ||
         section.sh_size > left ||
         !visitAll(file.subspan(section.sh_offset, section.sh_size), visit))

@@ -46,6 +46,10 @@ bool isLog(CUjit_option option) {
   return option >= CU_JIT_INFO_LOG_BUFFER && option <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
 }
 
+bool isZero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 }  // namespace
 
 bool Image::decode(Thread& thread, wire::Decoder& in) {
@@ -70,10 +74,13 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
 
 bool Image::decodeInline(wire::Decoder& in, std::span<const std::uint64_t> lengths) {
   std::vector<std::span<const std::byte>> parts;
-  for (const std::uint64_t length : lengths)
-    parts.push_back(in.getSpace(length, wire::kInlineImageBytes));
-  if (!in.ok()) return false;
-  vetted_ = std::make_unique<VettedImage>(parts);
+  for (const std::uint64_t length : lengths) {
+    if (length > wire::kInlineImageBytes) return false;
+    const auto space = in.getSpace(length + wire::kImageZeros, length + wire::kImageZeros);
+    if (!in.ok() || !isZero(space.subspan(length))) return false;
+    parts.push_back(space.first(length));
+  }
+  vetted_ = std::make_unique<VettedImage>(parts, VettedImage::Behind::zeros);
   return true;
 }
 

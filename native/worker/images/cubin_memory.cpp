@@ -107,15 +107,17 @@ class Reader {
             "a section of the machine code belongs to one that is not there");
   }
 
-  std::string_view nameOf(const Elf64_Shdr& section) const {
-    return reinterpret_cast<const char*>(image_.data()) + sections_[header_.e_shstrndx].sh_offset +
-           section.sh_name;
+  /// The table of names from the section's name on.
+  std::string_view namesFrom(const Elf64_Shdr& section) const {
+    const Elf64_Shdr& names = sections_[header_.e_shstrndx];
+    const auto* table = reinterpret_cast<const char*>(image_.data()) + names.sh_offset;
+    return std::string_view(table, names.sh_size).substr(section.sh_name);
   }
 
   std::uint64_t placedBytes(const Elf64_Shdr& section) const {
     if (section.sh_type == SHT_NULL) return 0;
     if (section.sh_type == SHT_SYMTAB) return commonBytes(section);
-    const std::string_view name = nameOf(section);
+    const std::string_view name = namesFrom(section);
     // This memory belongs to a launch, not to the image. No GPU has more of either per block or
     // thread. A variable's section is one, whatever its name.
     const bool isVariable = section.sh_type == kGlobal || section.sh_type == kGlobalInit;

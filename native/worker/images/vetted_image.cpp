@@ -18,8 +18,6 @@ namespace worker {
 
 namespace {
 
-/// Zero bytes appended to each copy, so that a parser that searches for an end finds it there.
-constexpr std::size_t kZeros = 64;
 /// Maximum bytes of all decompressed entries of an image: a few KiB of compressed zeros must not
 /// keep the worker busy.
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{4} << 30;
@@ -46,8 +44,8 @@ bool isElf(std::span<const std::byte> part) {
   return part.size() >= SELFMAG && std::memcmp(part.data(), ELFMAG, SELFMAG) == 0;
 }
 
-/// Whether a name in the content ends with `name`: code uses it plainly, or as a suffix
-/// (`__nv_aligned_device_malloc`).
+/// Whether a name in the content ends with `name`: code uses `malloc` also as a suffix
+/// (`__nv_aligned_device_malloc`), and `printf` as `vprintf`.
 bool names(std::string_view content, std::string_view name) {
   for (std::size_t at = content.find(name); at != content.npos; at = content.find(name, at + 1)) {
     const char next = at + name.size() < content.size() ? content[at + name.size()] : '\0';
@@ -57,7 +55,7 @@ bool names(std::string_view content, std::string_view name) {
 }
 
 ImageFacts factsOf(std::string_view content, std::uint64_t memory) {
-  return {memory, names(content, "vprintf"), names(content, "malloc")};
+  return {memory, names(content, "printf"), names(content, "malloc")};
 }
 
 void takeMost(ImageFacts& most, const ImageFacts& facts) {
@@ -106,7 +104,8 @@ std::string inspectEntry(const fatbin::Entry& entry, std::string_view content, I
 
 }  // namespace
 
-VettedImage::VettedImage(std::span<const std::span<const std::byte>> parts) {
+VettedImage::VettedImage(std::span<const std::span<const std::byte>> parts, Behind behind)
+    : behind_(behind) {
   try {
     vet(parts);
   } catch (const Refusal& refusal) {
@@ -125,7 +124,7 @@ void VettedImage::vet(std::span<const std::span<const std::byte>> parts) {
     addCubin(first);
   else
     addText(first);
-  pointer_ = copies_.front().data();
+  pointer_ = content_.data();
 }
 
 void VettedImage::addLinked(std::span<const std::span<const std::byte>> parts) {
@@ -150,22 +149,24 @@ void VettedImage::addText(std::span<const std::byte> part) {
   const PtxMemory memory = ptxMemory(text);
   if (!memory.refusal.empty()) throw Refusal{CUDA_ERROR_INVALID_PTX, memory.refusal};
   facts_ = factsOf(text, memory.bytes);
+  const auto copy = addCopy(part.first(text.size()));
+  content_ = {copy.data(), copy.size() + 1};
+}
+
+/// Returns the copy, without the zeros behind it.
+std::span<const std::byte> VettedImage::addCopy(std::span<const std::byte> part) {
   Bytes& copy = copies_.emplace_back();
-  copy.reserve(text.size() + kZeros);
-  append(copy, part.first(text.size()));
-  copy.resize(copy.size() + kZeros);
-  content_ = {copy.data(), text.size() + 1};
+  copy.reserve(part.size() + wire::kImageZeros);
+  append(copy, part);
+  copy.resize(copy.size() + wire::kImageZeros);
+  return {copy.data(), part.size()};
 }
 
 void VettedImage::addCubin(std::span<const std::byte> part) {
   const CubinMemory memory = cubinMemory(part);
   if (memory.refusal != nullptr) refuse(memory.refusal);
   facts_ = factsOf({reinterpret_cast<const char*>(part.data()), part.size()}, memory.bytes);
-  Bytes& copy = copies_.emplace_back();
-  copy.reserve(part.size() + kZeros);
-  append(copy, part);
-  copy.resize(copy.size() + kZeros);
-  content_ = {copy.data(), part.size()};
+  content_ = behind_ == Behind::zeros ? part : addCopy(part);
   addContained(part);
 }
 
@@ -185,7 +186,7 @@ ImageFacts VettedImage::addFatbin(std::span<const std::byte> part) {
   ImageFacts facts;
   fatbin::Header header{wire::kFatbinMagic, 1, sizeof(fatbin::Header), 0};
   Bytes& copy = copies_.emplace_back();
-  copy.reserve(part.size() + kZeros);
+  copy.reserve(part.size() + wire::kImageZeros);
   copy.resize(sizeof header);
   const auto visit = [&](const fatbin::Entry&, std::span<const std::byte> entry,
                          std::span<const std::byte> payload) {
@@ -194,7 +195,7 @@ ImageFacts VettedImage::addFatbin(std::span<const std::byte> part) {
   if (!fatbin::eachEntry(part, visit)) refuse("a length in the fat binary exceeds its size");
   header.size = copy.size() - sizeof header;
   std::memcpy(copy.data(), &header, sizeof header);
-  copy.resize(copy.size() + kZeros);
+  copy.resize(copy.size() + wire::kImageZeros);
   objects_.push_back(copy.data());
   return facts;
 }
@@ -221,9 +222,9 @@ void VettedImage::addEntry(std::span<const std::byte> header, std::span<const st
 }
 
 void VettedImage::wrap() {
-  const bool empty = copies_.front().size() == sizeof(fatbin::Header) + kZeros;
+  const bool empty = copies_.front().size() == sizeof(fatbin::Header) + wire::kImageZeros;
   if (empty && !sentence_.empty()) throw Refusal{CUDA_ERROR_INVALID_IMAGE, sentence_};
-  content_ = {copies_.front().data(), copies_.front().size() - kZeros};
+  content_ = {copies_.front().data(), copies_.front().size() - wire::kImageZeros};
   pointer_ = objects_.front();
   if (objects_.size() == 1) return;
   objects_.push_back(nullptr);

@@ -1,6 +1,5 @@
 // A code image from the client, validated for the driver. The driver gets a bare pointer without a
-// length, so it only sees a copy that was parsed completely: no length, offset or pointer leads
-// outside.
+// length, so it only sees what was parsed completely: no length, offset or pointer leads outside.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +25,13 @@ struct ImageFacts {
 /// does, because modules refuse wrappers (H200, driver 580).
 class VettedImage {
  public:
+  /// What lies behind each part. If wire::kImageZeros do, machine code is not copied, and must
+  /// outlive this object.
+  enum class Behind : bool { unknown, zeros };
   /// `parts`: the image to load; behind it, for a program linked from relocatable device code, the
-  /// fat binaries that it was linked from.
-  explicit VettedImage(std::span<const std::span<const std::byte>> parts);
+  /// fat binaries that it was linked from. Nobody may write to them.
+  explicit VettedImage(std::span<const std::span<const std::byte>> parts,
+                       Behind behind = Behind::unknown);
   VettedImage(const VettedImage&) = delete;
   VettedImage& operator=(const VettedImage&) = delete;
 
@@ -54,6 +57,7 @@ class VettedImage {
   void vet(std::span<const std::span<const std::byte>> parts);
   void addLinked(std::span<const std::span<const std::byte>> parts);
   void addText(std::span<const std::byte> part);
+  std::span<const std::byte> addCopy(std::span<const std::byte> part);
   void addCubin(std::span<const std::byte> part);
   void addContained(std::span<const std::byte> part);
   ImageFacts addFatbin(std::span<const std::byte> part);
@@ -61,6 +65,7 @@ class VettedImage {
                 ImageFacts& facts);
   void wrap();
 
+  const Behind behind_;
   std::vector<Bytes> copies_;
   std::vector<const void*> objects_;
   Wrapper wrapper_{};

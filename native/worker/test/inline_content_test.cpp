@@ -58,12 +58,18 @@ std::uint64_t wordOf(const char* text) {
 
 std::string terminated(const std::string& text) { return text + '\0'; }
 
+/// An image as it lies in a frame.
+std::string inFrame(std::string image) {
+  image.resize((image.size() + wire::kImageZeros + 7) / 8 * 8);
+  return image;
+}
+
 }  // namespace
 
 TEST_CASE("an image inside the frame loads") {
   Fixture test;
   const std::string image = terminated(kText);
-  const auto loaded = test.load({image.size()}, image);
+  const auto loaded = test.load({image.size()}, inFrame(image));
   REQUIRE(loaded.status == CUDA_SUCCESS);
   CHECK(test.frames.call(CallNumber::cuModuleUnload, loaded.handle).status == CUDA_SUCCESS);
 }
@@ -71,9 +77,8 @@ TEST_CASE("an image inside the frame loads") {
 TEST_CASE("an image inside the frame ends where the frame says") {
   Fixture test;
   const std::string image = terminated(kText);
-  CHECK(test.load({image.size() - 1}, image).status == CUDA_ERROR_INVALID_IMAGE);
-  const std::string aligned = image + std::string((8 - image.size() % 8) % 8, '\0');
-  CHECK(test.load({image.size(), image.size()}, aligned + aligned).status ==
+  CHECK(test.load({kText.size()}, inFrame(kText)).status == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(test.load({image.size(), image.size()}, inFrame(image) + inFrame(image)).status ==
         CUDA_ERROR_INVALID_IMAGE);
   CHECK(test.quota.used() == 0);
 }
@@ -84,11 +89,23 @@ TEST_CASE("a length that exceeds the frame, or the limit, ends the session") {
        {std::uint64_t{4096}, std::uint64_t{wire::kInlineImageBytes} + 1, ~std::uint64_t{0},
         ~std::uint64_t{0} - 7}) {
     Fixture test;
-    CHECK(test.load({length}, image).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
+    CHECK(test.load({length}, inFrame(image)).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
   }
   Fixture test;
-  CHECK(test.load({}, image).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
-  CHECK(test.load({0}, "").status == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(test.load({0}, inFrame("")).status == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(test.load({}, inFrame(image)).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST_CASE("an image without zeros behind it ends the session") {
+  const std::string image = terminated(kText);
+  for (const std::size_t place : {image.size(), image.size() + wire::kImageZeros - 1}) {
+    Fixture test;
+    std::string content = inFrame(image);
+    content[place] = 'x';
+    CHECK(test.load({image.size()}, content).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
+  }
+  Fixture test;
+  CHECK(test.load({image.size()}, image).status == CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 TEST_CASE("copies in turn move the bytes, in every stream that a client may name") {

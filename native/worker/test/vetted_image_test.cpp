@@ -385,6 +385,20 @@ TEST_CASE("the largest entry of a fat binary counts") {
   CHECK(refused(fatbinOf(ptx(".global .b8 a[N];"))));
 }
 
+TEST_CASE("the driver gets machine code with zeros behind it, in place where they are known") {
+  const std::string image = elf(1, 1);
+  const std::string sent = image + std::string(wire::kImageZeros, '\0');
+  const std::span<const std::byte> part = std::as_bytes(std::span(sent)).first(image.size());
+  using worker::VettedImage;
+  const VettedImage inPlace({&part, 1}, VettedImage::Behind::zeros);
+  CHECK(inPlace.pointer() == part.data());
+  CHECK(inPlace.content().size() == image.size());
+  const VettedImage copied({&part, 1});
+  REQUIRE(copied.status() == CUDA_SUCCESS);
+  CHECK(copied.pointer() != part.data());
+  CHECK(std::memcmp(copied.pointer(), sent.data(), sent.size()) == 0);
+}
+
 // Sanitizers notice a read outside.
 TEST_CASE("sections of machine code do not hold the same fat binary many times") {
   const std::string fatbin = fatbinOf(ptx("// " + std::string(4000, 'x') + "\n"));
