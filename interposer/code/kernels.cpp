@@ -46,6 +46,10 @@ void addModule(CUmodule module, std::uint64_t library) {
   loadedCode().add(number(module), {library, number(Thread::current().context())}, nullptr);
 }
 
+bool isModuleOf(CUmodule module, CUcontext context) {
+  return loadedCode().isModuleOf(number(module), number(context));
+}
+
 void forgetCode(std::uint64_t ended) {
   const LoadedCode::Ended all = loadedCode().end(ended);
   for (const auto& [handle, kernel] : all) {

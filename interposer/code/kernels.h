@@ -76,6 +76,8 @@ std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners);
 
 /// Registers a module that the program loaded, or one of a library.
 void addModule(CUmodule module, std::uint64_t library = 0);
+/// Whether the program loaded the module into the context and has not unloaded it.
+bool isModuleOf(CUmodule module, CUcontext context);
 /// Forgets the kernels and variables of a module, library or context that has ended.
 void forgetCode(std::uint64_t ended);
 

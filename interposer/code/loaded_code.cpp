@@ -17,6 +17,14 @@ std::shared_ptr<Kernel> LoadedCode::find(std::uint64_t handle) const {
   return found != objects_.end() ? found->second.kernel : nullptr;
 }
 
+bool LoadedCode::isModuleOf(std::uint64_t handle, std::uint64_t context) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = objects_.find(handle);
+  if (found == objects_.end() || found->second.kernel != nullptr) return false;
+  const CodeOwners& owners = found->second.owners;
+  return owners.code == 0 && owners.context == context;
+}
+
 void LoadedCode::eachKernel(const std::function<void(Kernel&)>& visit) const {
   const std::shared_lock lock(mutex_);
   for (const auto& [handle, object] : objects_) {

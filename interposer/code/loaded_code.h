@@ -27,6 +27,8 @@ class LoadedCode {
                               std::shared_ptr<Kernel> kernel);
   /// Null if the handle is unknown.
   std::shared_ptr<Kernel> find(std::uint64_t handle) const;
+  /// Whether it is a module of the context, and not one of a library.
+  bool isModuleOf(std::uint64_t handle, std::uint64_t context) const;
   void eachKernel(const std::function<void(Kernel&)>& visit) const;
 
   /// Removes and returns the library, module or context, and all that ends with it.

@@ -18,10 +18,31 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
   return CUDA_SUCCESS;
 }
 
+/// The driver waits until nothing runs in the context, then unloads the module. Here the program
+/// waits with cuCtxSynchronize, so that its other threads can submit work meanwhile. It does not
+/// wait for the unloading.
 CUresult cuModuleUnload(CUmodule hmod) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  const Session& session = *Session::current();
+  Thread& thread = Thread::current();
+  const CUcontext context = thread.context();
+  const auto idle = [&] {
+    return thread.completed.load(context, session.changes()) == Completed::kIdle;
+  };
+  const bool own = isModuleOf(hmod, context) && !session.capturing();
+  if (own && !idle()) {
+    if (const CUresult status = interposer::cuCtxSynchronize(); status != CUDA_SUCCESS)
+      return status;
+  }
+  const std::uint64_t changes = session.changes();
+  const Waiting waiting(!own || !idle());
   const CUresult status = remote::cuModuleUnload(hmod);
-  if (status == CUDA_SUCCESS) forgetCode(number(hmod));
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  forgetCode(number(hmod));
+  // Another thread may have submitted work meanwhile.
+  if (own && thread.changes == changes + wire::kTicket)
+    thread.completed.noteLoad(context, thread.changes, Completed::kIdle);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {

@@ -46,6 +46,13 @@ constexpr bool isQuery(CallNumber number) {
   return number == CallNumber::cuEventQuery || number == CallNumber::cuStreamQuery;
 }
 
+/// Behind these calls, a context that was idle is so still.
+constexpr bool beginsNoWork(CallNumber number) {
+  using enum CallNumber;
+  return number == cuModuleLoadDataEx || number == cuModuleGetFunction ||
+         number == cuModuleGetGlobal_v2;
+}
+
 /// After these calls the program may look at what the GPU wrote. A reply with content would not
 /// survive the calls that fetch managed variables.
 constexpr bool waitsForGpu(CallNumber number) {
@@ -141,8 +148,12 @@ CUresult Call::wait(wire::Decoder& reply) {
 
 void Call::noteReply() {
   thread_->changes = changes_;
+  Completed& completed = thread_->completed;
+  const CUcontext context = thread_->context();
   if (number_ == CallNumber::cuCtxSynchronize)
-    thread_->completed.noteLoad(thread_->context(), changes_, Completed::kIdle);
+    completed.noteLoad(context, changes_, Completed::kIdle);
+  else if (beginsNoWork(number_))
+    completed.noteLoad(context, changes_, completed.load(context, changes_ - wire::kTicket));
   if (exportsMemory(number_)) thread_->session->noteExport();
 }
 

@@ -49,6 +49,17 @@ TEST_CASE("the code of a module ends with the module") {
   CHECK(test.code.end(kModule).size() == 1);
 }
 
+TEST_CASE("a module is of its context until it ends") {
+  Fixture test;
+  CHECK(test.code.isModuleOf(kModule, kContext));
+  CHECK(!test.code.isModuleOf(kModule, kOther));
+  CHECK(!test.code.isModuleOf(kPart, kContext));  // of a library
+  CHECK(!test.code.isModuleOf(kFunction + 1, kContext));
+  CHECK(!test.code.isModuleOf(99, kContext));
+  test.code.end(kModule);
+  CHECK(!test.code.isModuleOf(kModule, kContext));
+}
+
 TEST_CASE("the code of a library ends with the library") {
   Fixture test;
   CHECK(test.code.end(kLibrary).size() == 6);
