@@ -87,6 +87,9 @@ bool Image::decodeInline(wire::Decoder& in, std::span<const std::uint64_t> lengt
 bool JitOptions::decode(wire::Decoder& in, Logs logs) {
   const auto count = in.get<std::uint64_t>();
   if (!in.ok() || count > kMaxOptions) return false;
+  constexpr std::size_t kOfLogs = 4;
+  options_.reserve(count + kOfLogs);
+  values_.reserve(count + kOfLogs);
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto option = in.get<CUjit_option>();
     add(option, in.get<std::uint64_t>());

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "native/worker/images/memory_sum.h"
@@ -34,12 +35,12 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> image) : image_(image), header_(load<Elf64_Ehdr>(0)) {}
 
-  std::uint64_t bytes() {
+  CubinMemory read() {
     checkHeader();
     readSections();
     std::uint64_t placed = 0;
     for (const Elf64_Shdr& section : sections_) placed = addMemory(placed, placedBytes(section));
-    return std::max(placed, segmentBytes());
+    return {std::max(placed, segmentBytes()), nullptr, std::move(names_)};
   }
 
  private:
@@ -83,12 +84,18 @@ class Reader {
     sections_.reserve(header_.e_shnum);
     for (unsigned i = 0; i < header_.e_shnum; ++i)
       sections_.push_back(load<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr)));
-    const Elf64_Shdr& names = sections_[header_.e_shstrndx];
-    require(names.sh_type == SHT_STRTAB && names.sh_size > 0 &&
-                inside(names.sh_offset, names.sh_size) &&
-                image_[names.sh_offset + names.sh_size - 1] == std::byte{0},
-            "the names of the sections are damaged");
-    for (const Elf64_Shdr& section : sections_) checkSection(section, names.sh_size);
+    const std::string_view names = namesIn(sections_[header_.e_shstrndx]);
+    require(!names.empty(), "the names of the sections are damaged");
+    for (const Elf64_Shdr& section : sections_) checkSection(section, names.size());
+  }
+
+  /// Nothing if it is not a table of names that ends.
+  std::string_view namesIn(const Elf64_Shdr& section) const {
+    if (section.sh_type != SHT_STRTAB || section.sh_size == 0 ||
+        !inside(section.sh_offset, section.sh_size) ||
+        image_[section.sh_offset + section.sh_size - 1] != std::byte{0})
+      return {};
+    return {reinterpret_cast<const char*>(image_.data()) + section.sh_offset, section.sh_size};
   }
 
   void checkSection(const Elf64_Shdr& section, std::uint64_t nameBytes) const {
@@ -107,17 +114,11 @@ class Reader {
             "a section of the machine code belongs to one that is not there");
   }
 
-  /// The table of names from the section's name on.
-  std::string_view namesFrom(const Elf64_Shdr& section) const {
-    const Elf64_Shdr& names = sections_[header_.e_shstrndx];
-    const auto* table = reinterpret_cast<const char*>(image_.data()) + names.sh_offset;
-    return std::string_view(table, names.sh_size).substr(section.sh_name);
-  }
-
-  std::uint64_t placedBytes(const Elf64_Shdr& section) const {
+  std::uint64_t placedBytes(const Elf64_Shdr& section) {
     if (section.sh_type == SHT_NULL) return 0;
-    if (section.sh_type == SHT_SYMTAB) return commonBytes(section);
-    const std::string_view name = namesFrom(section);
+    if (section.sh_type == SHT_SYMTAB) return readSymbols(section);
+    // from its name on
+    const std::string_view name = namesIn(sections_[header_.e_shstrndx]).substr(section.sh_name);
     // This memory belongs to a launch, not to the image. No GPU has more of either per block or
     // thread. A variable's section is one, whatever its name.
     const bool isVariable = section.sh_type == kGlobal || section.sh_type == kGlobalInit;
@@ -137,12 +138,18 @@ class Reader {
     return bytes == 0 ? 0 : addMemory(bytes, std::max<std::uint64_t>(1, alignment) - 1);
   }
 
-  /// Bytes of common symbols, which the driver allocates when it links. A symbol's value is its
-  /// alignment.
-  std::uint64_t commonBytes(const Elf64_Shdr& table) const {
+  /// Returns the bytes of common symbols, which the driver allocates when it links. A symbol's
+  /// value is its alignment.
+  std::uint64_t readSymbols(const Elf64_Shdr& table) {
+    const std::string_view names = namesIn(sections_[table.sh_link]);
+    namesBytes_ += names.size();
+    require(!names.empty() && namesBytes_ <= image_.size(), "the names of the symbols are damaged");
+    names_.push_back(names);
     std::uint64_t bytes = 0;
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
       const auto symbol = load<Elf64_Sym>(table.sh_offset + at);
+      require(symbol.st_name < names.size(),
+              "the name of a symbol points outside of the machine code");
       if (symbol.st_shndx == SHN_COMMON)
         bytes = addMemory(bytes, aligned(symbol.st_size, symbol.st_value));
     }
@@ -163,15 +170,17 @@ class Reader {
   const std::span<const std::byte> image_;
   const Elf64_Ehdr header_;
   std::vector<Elf64_Shdr> sections_;
+  std::vector<std::string_view> names_;  ///< of symbols
+  std::uint64_t namesBytes_ = 0;
 };
 
 }  // namespace
 
 CubinMemory cubinMemory(std::span<const std::byte> image) {
   try {
-    return {Reader(image).bytes(), nullptr};
+    return Reader(image).read();
   } catch (const Refusal& refusal) {
-    return {0, refusal.reason};
+    return {0, refusal.reason, {}};
   }
 }
 

@@ -44,8 +44,8 @@ bool isElf(std::span<const std::byte> part) {
   return part.size() >= SELFMAG && std::memcmp(part.data(), ELFMAG, SELFMAG) == 0;
 }
 
-/// Whether a name in the content ends with `name`: code uses `malloc` also as a suffix
-/// (`__nv_aligned_device_malloc`), and `printf` as `vprintf`.
+/// Whether a name in the content ends with `name`: code uses it plainly, or as a suffix
+/// (`__nv_aligned_device_malloc`).
 bool names(std::string_view content, std::string_view name) {
   for (std::size_t at = content.find(name); at != content.npos; at = content.find(name, at + 1)) {
     const char next = at + name.size() < content.size() ? content[at + name.size()] : '\0';
@@ -55,13 +55,19 @@ bool names(std::string_view content, std::string_view name) {
 }
 
 ImageFacts factsOf(std::string_view content, std::uint64_t memory) {
-  return {memory, names(content, "printf"), names(content, "malloc")};
+  return {memory, names(content, "vprintf"), names(content, "malloc")};
 }
 
 void takeMost(ImageFacts& most, const ImageFacts& facts) {
   most.memory = std::max(most.memory, facts.memory);
   most.mayPrint = most.mayPrint || facts.mayPrint;
   most.mayAllocate = most.mayAllocate || facts.mayAllocate;
+}
+
+ImageFacts factsOf(const CubinMemory& cubin) {
+  ImageFacts facts{.memory = cubin.bytes};
+  for (const std::string_view symbols : cubin.names) takeMost(facts, factsOf(symbols, cubin.bytes));
+  return facts;
 }
 
 /// PTX up to its terminator. Only zeros may follow, or the driver might read on.
@@ -98,7 +104,7 @@ std::string inspectEntry(const fatbin::Entry& entry, std::string_view content, I
     return memory.refusal;
   }
   const CubinMemory memory = cubinMemory(std::as_bytes(std::span(content)));
-  if (memory.refusal == nullptr) takeMost(facts, factsOf(content, memory.bytes));
+  if (memory.refusal == nullptr) takeMost(facts, factsOf(memory));
   return memory.refusal == nullptr ? std::string() : memory.refusal;
 }
 
@@ -165,7 +171,7 @@ std::span<const std::byte> VettedImage::addCopy(std::span<const std::byte> part)
 void VettedImage::addCubin(std::span<const std::byte> part) {
   const CubinMemory memory = cubinMemory(part);
   if (memory.refusal != nullptr) refuse(memory.refusal);
-  facts_ = factsOf({reinterpret_cast<const char*>(part.data()), part.size()}, memory.bytes);
+  facts_ = factsOf(memory);
   content_ = behind_ == Behind::zeros ? part : addCopy(part);
   addContained(part);
 }

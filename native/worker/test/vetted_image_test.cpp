@@ -124,6 +124,7 @@ struct Elf {
                    .sh_type = SHT_SYMTAB,
                    .sh_offset = sizeof header + sizeof sections,
                    .sh_size = sizeof symbol,
+                   .sh_link = 2,
                    .sh_entsize = sizeof symbol};
   }
   std::string image() const {
@@ -317,6 +318,18 @@ TEST_CASE("sections of machine code that take memory count") {
   CHECK(refused(changed([](Elf& e) { e.sections[3].sh_entsize = 1; })));
   CHECK(refused(changed([](Elf& e) { e.sections[3].sh_offset = 1 << 20; })));
   CHECK(refused(changed([](Elf& e) { e.sections[2].sh_size -= 1; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[3].sh_link = 0; })));
+  CHECK(
+      refused(changed([](Elf& e) { e.symbol.st_name = static_cast<Elf64_Word>(e.names.size()); })));
+  const auto sharedNames = [](bool twice) {
+    return changed([=](Elf& e) {
+      e.names += std::string(1000, 'x') + '\0';
+      e.sections[2].sh_size = e.names.size();
+      if (twice) e.sections[1] = e.sections[3];
+    });
+  };
+  CHECK(!refused(sharedNames(false)));
+  CHECK(refused(sharedNames(true)));
   CHECK(refused(
       changed([](Elf& e) { e.sections[1].sh_size = 1 << 21; })));  // shared memory larger than any
 }
@@ -461,7 +474,16 @@ TEST_CASE("calls of printf and malloc are found by name") {
   CHECK(!mayAllocate(ptx(".func mallocator()")));
   CHECK(mayAllocate(ptx("call (r), malloc, (s);\n")));
   CHECK(mayAllocate(fatbinOf(ptx("call.uni (r),\nmalloc,\n(s);\n"))));
-  CHECK(mayAllocate(elf(1, 1) + std::string("\0malloc\0", 8)));
+  const auto named = [](const char* symbol) {
+    return changed([=](Elf& elf) {
+      elf.names += symbol + std::string(1, '\0');
+      elf.sections[2].sh_size = elf.names.size();
+    });
+  };
+  CHECK(mayPrint(named("vprintf")));
+  CHECK(!mayPrint(named("vprintfs")));
+  CHECK(mayAllocate(named("malloc")));
+  CHECK(mayAllocate(named("__nv_aligned_device_malloc")));
   CHECK(mayAllocate(ptx("call (r), __nv_aligned_device_malloc, (s, a);\n")));
 }
 
