@@ -41,5 +41,6 @@ int main(int argc, char** argv) {
   part("module unload", [&](int i) { return unload(modules[i]); });
   const auto freeMemory = driverFunction<decltype(&cuMemGetInfo)>("cuMemGetInfo", 3020);
   std::size_t free = 0, total = 0;
+  CHECK(freeMemory(&free, &total));  // waits for the last unload
   part("query of free memory", [&](int) { return freeMemory(&free, &total); });
 }
