@@ -54,7 +54,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 ### Calls, copies and frameworks
 
 - Each figure is measured natively and through the product in one run, in turns. The median counts.
-  Brackets have the least and the greatest ratio of one turn.
+  Brackets have the least and the greatest ratio of one turn. Of calls and copies, the ratio is the
+  median of those of nine turns.
 - Processor time is that of the program and its worker together.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
@@ -66,7 +67,7 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   | launch and synchronize | 0.94 | 1.00 | 1.10 |
   | 8 threads launching to 8 streams, before the worker spun | 0.83 | 0.96 | 1.02 |
   | pageable 4 KiB copy, host to device | 0.80 | 0.92 | 1.00 |
-  | module load, find, unload | 0.89 | 1.30 | 1.62 |
+  | module load, find, unload, before the changes below | 0.89 | 1.30 | 1.62 |
 
 - With 8 threads, the worker [spins at the driver's
   mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
@@ -75,10 +76,12 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   1.20.
 - Their processors are virtual. On the first one, a processor was 1.45 times slower for seconds,
   also natively. A program and its worker need two fast ones at once.
-- A module of 37 KB took 53 us on fast ones and 75 us on slow ones; through the product, 68 us and
-  97 us. The driver takes as long in the worker. The image's way from processor to processor takes
-  some 6 us of the difference, its check 4 us and the buffers for logs 2 us. These are no longer
-  allocated for each image: 102 us instead of 111 us on a slow machine (medians of 8 runs in turns).
+- A module of 37 KB takes 53 us on fast ones and 75 to 80 us on slow ones; through the product, 61
+  us and 84 us. It was 68 us and 96 us (medians of 8 runs in turns). The driver takes as long in the
+  worker. The program [does not wait for the
+  unloading](decisions/2026-11-29-unloading-is-not-waited-for.md), and the worker checks the image
+  where it lies. What remains: 2 to 4 us to fetch the image from the program's processor, 4 us to
+  check it, 2 us for two round trips. To send it in parts gained nothing.
 - A pageable copy is measured with a synchronize behind it, because it returns when the driver has
   taken the data. For 4 KiB that is the latency of both, and has no limit: a second process on the
   way leaves nothing to gain. Two threads that make nothing but the driver's calls for each other
