@@ -30,10 +30,7 @@ CUresult cuModuleUnload(CUmodule hmod) {
     return thread.completed.load(context, session.changes()) == Completed::kIdle;
   };
   const bool own = isModuleOf(hmod, context) && !session.capturing();
-  if (own && !idle()) {
-    if (const CUresult status = interposer::cuCtxSynchronize(); status != CUDA_SUCCESS)
-      return status;
-  }
+  const CUresult earlier = own && !idle() ? interposer::cuCtxSynchronize() : CUDA_SUCCESS;
   const std::uint64_t changes = session.changes();
   const Waiting waiting(!own || !idle());
   const CUresult status = remote::cuModuleUnload(hmod);
@@ -42,7 +39,7 @@ CUresult cuModuleUnload(CUmodule hmod) {
   // Another thread may have submitted work meanwhile.
   if (own && thread.changes == changes + wire::kTicket)
     thread.completed.noteLoad(context, thread.changes, Completed::kIdle);
-  return CUDA_SUCCESS;
+  return earlier;
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
