@@ -78,11 +78,11 @@ Token Lexer::number() {
     at_ += 2;
     for (std::size_t n = 0; n < limit && digitValue(peek()) < base; ++n, ++at_)
       value = value * base + digitValue(peek());
+    if (peek() == 'U') ++at_;
     Token result = token(single  ? Token::Kind::FloatBits32
                          : twice ? Token::Kind::FloatBits64
                                  : Token::Kind::Integer,
                          begin);
-    if (peek() == 'U') ++at_;
     result.bits = value;
     return result;
   }
@@ -99,7 +99,7 @@ Token Lexer::number() {
   Token result = token(Token::Kind::Integer, begin);
   const int base = result.text.size() > 1 && result.text[0] == '0' ? 8 : 10;
   for (const char c : result.text) value = value * base + digitValue(c);
-  if (peek() == 'U') ++at_;
+  if (peek() == 'U') result.text = text_.substr(begin, ++at_ - begin);
   result.bits = value;
   return result;
 }
@@ -144,8 +144,9 @@ Token Lexer::next() {
     constexpr std::string_view kPunctuation = "{}()[]<>,;:@!|+-*/=~&^?";
     if (kPunctuation.find(c) == std::string_view::npos)
       throw Failure(line_, std::string("unexpected character '") + c + "'");
-    ++at_;
-    return token(Token::Kind::Punctuation, at_ - 1);
+    const std::size_t begin = at_++;
+    if ((c == '<' || c == '>') && peek() == c) ++at_;
+    return token(Token::Kind::Punctuation, begin);
   }
 }
 

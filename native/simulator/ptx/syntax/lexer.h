@@ -19,11 +19,14 @@ struct Token {
   };
   Kind kind = Kind::End;
   std::uint32_t line = 0;
-  std::string_view
-      text;  ///< Word with its dots ("ld.global.v4.f32", ".reg", "%tid.x"); String without quotes
+  /// Word with its dots ("ld.global.v4.f32", ".reg", "%tid.x"); String without quotes; Integer with
+  /// its U.
+  std::string_view text;
   std::uint64_t bits =
       0;  ///< Integer: the value; Float: bits of the double; FloatBits*: as written
-  bool is(char punctuation) const { return kind == Kind::Punctuation && text[0] == punctuation; }
+  bool is(char punctuation) const {
+    return kind == Kind::Punctuation && text.size() == 1 && text[0] == punctuation;
+  }
   bool is(std::string_view word) const { return kind == Kind::Word && text == word; }
 };
 

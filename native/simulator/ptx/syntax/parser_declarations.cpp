@@ -47,35 +47,22 @@ Initialiser Parser::symbolValue(Token name) {
   } else {
     value.symbol = name.text;
   }
-  while (token_.is('+') || token_.is('-')) {
-    const bool minus = advance().is('-');
-    const auto number = static_cast<std::uint64_t>(expectInteger());
-    value.bits += minus ? 0 - number : number;
-  }
+  value.bits += static_cast<std::uint64_t>(displacement());
   return value;
 }
 
 Initialiser Parser::initialValue(Type type) {
-  if (token_.kind == Token::Kind::Word) return symbolValue(advance());
-  const bool negative = accept('-');
-  const Token number = advance();
-  Operand::Kind kind = Operand::Kind::Integer;
-  if (number.kind == Token::Kind::Float) kind = Operand::Kind::Float;
-  if (number.kind == Token::Kind::FloatBits32) kind = Operand::Kind::Float32;
-  if (number.kind == Token::Kind::FloatBits64) kind = Operand::Kind::Float;
-  if (kind == Operand::Kind::Integer && number.kind != Token::Kind::Integer)
-    fail("expected an initial value");
-  if (kind == Operand::Kind::Integer && accept('(')) {  // 0xFF00(symbol): some bits of an address
+  if (token_.kind == Token::Kind::Word && !token_.is("WARP_SZ")) return symbolValue(advance());
+  const Constant number = constant();
+  // 0xFF00(symbol): some bits of an address.
+  if (number.kind == Operand::Kind::Integer && accept('(')) {
     Initialiser value = symbolValue(expectWord("a name"));
     expect(')');
     value.mask = number.bits;
     return value;
   }
   Initialiser value;
-  value.bits = literalBits(kind, number.bits, type);
-  if (negative)
-    value.bits = kind == Operand::Kind::Integer ? 0 - value.bits
-                                                : value.bits ^ (1ull << (8 * bytesOf(type) - 1));
+  value.bits = literalBits(number.kind, number.bits, type);
   return value;
 }
 

@@ -1,4 +1,4 @@
-// The parser's own shape, shared by its three files: module scope, declarations, statements.
+// The parser's own shape, shared by its files: module scope, declarations, statements, constants.
 #pragma once
 
 #include <string>
@@ -73,19 +73,31 @@ class Parser {
   void instruction(Function& function);
   Operand operand(Function& function);
   Operand primary(Function& function);
-  Operand number(bool negative);
   Operand named(Function& function, Token name);
   void element(const Function& function, Operand& array);
   std::int64_t elementBytes(const Function& function, const Operand& array);
   Operand group(Function& function, Operand::Kind kind, char close);
-  std::int64_t displacement();
   std::uint32_t predicate();
+
+  // parser_expressions.cpp
+  struct Constant {
+    Operand::Kind kind;  ///< Integer, Float or Float32
+    std::uint64_t bits;
+    bool isUnsigned;  ///< of an Integer: how / and >> treat it
+  };
+  /// @param lowest precedence of the operators that belong to it
+  Constant constant(int lowest = 1);
+  Constant constantOperand();
+  Constant binary(char op, const Constant& left, const Constant& right) const;
+  std::uint64_t integer(const Constant& value) const;
+  std::int64_t displacement();
 
   Lexer lexer_;
   Token token_;
   Scopes scopes_;
   const Module* module_ = nullptr;
   int levels_ = 0;
+  bool inCall_ = false;  ///< of the instruction: parentheses are a list, not a constant
   struct LabelScope {
     std::size_t firstInstruction;
     std::unordered_map<std::string_view, std::uint32_t> labels;

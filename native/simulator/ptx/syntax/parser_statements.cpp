@@ -138,6 +138,7 @@ void Parser::instruction(Function& function) {
   result.line = token_.line;
   result.text = expectWord("an instruction").text;
   if (result.guard.predicate == Guard::kNone && accept(':')) return label(function, result.text);
+  inCall_ = result.text.starts_with("call");
   while (!accept(';')) {
     result.operands.push_back(operand(function));
     if (!token_.is(';')) expect(',');
@@ -169,47 +170,19 @@ Operand Parser::primary(Function& function) {
   const Level level(*this);
   if (accept('!')) {
     Operand result = primary(function);
+    if (result.kind == Operand::Kind::Integer)
+      fail("'!' of a number is not implemented by the simulated GPU");
     result.negated = !result.negated;
     return result;
   }
   if (accept('{')) return group(function, Operand::Kind::Vector, '}');
-  if (accept('(')) return group(function, Operand::Kind::List, ')');
+  if (inCall_ && accept('(')) return group(function, Operand::Kind::List, ')');
   if (accept('[')) return group(function, Operand::Kind::Address, ']');
-  if (token_.kind == Token::Kind::Word) return named(function, advance());
-  const bool negative = accept('-');
-  return number(negative);
-}
-
-Operand Parser::number(bool negative) {
-  const Token token = advance();
+  if (token_.kind == Token::Kind::Word && !token_.is("WARP_SZ")) return named(function, advance());
+  const Constant value = constant();
   Operand result;
-  result.bits = token.bits;
-  switch (token.kind) {
-    case Token::Kind::Integer:
-      result.kind = Operand::Kind::Integer;
-      if (negative) result.bits = 0 - result.bits;
-      return result;
-    case Token::Kind::FloatBits32:
-      result.kind = Operand::Kind::Float32;
-      if (negative) result.bits ^= 1u << 31;
-      return result;
-    case Token::Kind::Float:
-    case Token::Kind::FloatBits64:
-      result.kind = Operand::Kind::Float;
-      if (negative) result.bits ^= 1ull << 63;
-      return result;
-    default:
-      throw Failure(token.line, "unexpected '" + std::string(token.text) + "' among operands");
-  }
-}
-
-std::int64_t Parser::displacement() {
-  std::int64_t result = 0;
-  while (token_.is('+') || token_.is('-')) {
-    const bool minus = advance().is('-');
-    const std::int64_t value = expectInteger();
-    result += minus ? -value : value;
-  }
+  result.kind = value.kind;
+  result.bits = value.bits;
   return result;
 }
 
@@ -227,11 +200,6 @@ Operand Parser::named(Function& function, Token name) {
   Operand result;
   result.name = name.text;
   if (name.text == "_") return result;
-  if (name.text == "WARP_SZ") {
-    result.kind = Operand::Kind::Integer;
-    result.bits = 32;
-    return result;
-  }
   const Name found = scopes_.find(name.text);
   result.index = found.index;
   if (found.kind == Name::Kind::Register) {
@@ -262,7 +230,7 @@ void Parser::element(const Function& function, Operand& array) {
     array.bits = static_cast<std::uint64_t>(bytes);
     array.offset = displacement() * bytes;
   } else {
-    array.offset = expectInteger() * bytes;
+    array.offset = static_cast<std::int64_t>(integer(constant())) * bytes;
   }
   expect(']');
 }

@@ -50,10 +50,10 @@ std::string repeated(std::size_t times, std::string_view text) {
 TEST_CASE("deeply nested text gives an error message") {
   constexpr std::size_t kDeep = 1'000'000;
   const std::string deeper = "nested deeper than 32 levels";
-  for (const char* open : {"!", "(", "{", "[", "{1|("})
+  for (const char* open : {"!", "(", "{", "[", "{_|{"})
     refused("add.u32 %r1, " + repeated(kDeep, open) + "%r2;", "ptx line 18: " + deeper);
-  refused("add.u32 %r1, %r2, " + repeated(kDeep, "-") + "1;",
-          "ptx line 18: unexpected '-' among operands");
+  for (const char* sign : {"-", "~"})
+    refused("add.u32 %r1, %r2, " + repeated(kDeep, sign) + "1;", "ptx line 18: " + deeper);
   for (const char* open : {"{", "generic("}) {
     const test::Module module(test::kHeader +
                               ".global .align 8 .u64 x[2] = " + repeated(kDeep, open) + "x;\n");
@@ -95,6 +95,53 @@ TEST_CASE("elements of arrays are operands") {
   CHECK(indexed.run("k", {.block = {1, 1, 1}}, found.address(), found.address()) == CUDA_SUCCESS);
   CHECK(found[0] == 607u);
   refused("mov.u64 %rd4, nothing[1];", "ptx line 18: 'nothing' is not an array");
+}
+
+/// The values are those of ptxas 13.0.
+TEST_CASE("operands, displacements and initial values are constant expressions") {
+  const std::pair<std::string, std::uint64_t> constants[] = {
+      {"~0x2", ~2ull},
+      {"--5", 5},
+      {"+5", 5},
+      {"1+2", 3},
+      {"7-2-1", 4},
+      {"2+3*4", 14},
+      {"(2+3)*4", 20},
+      {"-7/2", static_cast<std::uint64_t>(-3)},
+      {"-7U/2", 0x7ffffffffffffffc},
+      {"-7>>1", static_cast<std::uint64_t>(-4)},
+      {"~0>>60", 15},
+      {"0xFFFFFFFFFFFFFFFF>>4", 0x0fffffffffffffff},
+      {"1<<40|1", 0x10000000001},
+      {"(1<<4)|3&6^1", 19},
+      {"~(1|2)", ~3ull},
+      {"WARP_SZ*2", 64},
+      {"0xFFFFFFFF + 1", 0x100000000},
+  };
+  std::string body, data = ".global .u64 values[] = {0";
+  int at = 0;
+  for (const auto& [text, value] : constants) {
+    body += "mov.u64 %rd4, " + text + "; st.global.u64 [%rd3+8*" + std::to_string(at) +
+            "], %rd4;\nld.global.u64 %rd5, values[" + std::to_string(at) +
+            "+1]; st.global.u64 [%rd3+(" + std::to_string(at) + "+64)*8], %rd5;\n";
+    data += ", " + text;
+    ++at;
+  }
+  test::Module module(test::kernel(body, data + "};\n"));
+  CHECK(module.error.sentence == "");
+  test::Buffer<std::uint64_t> out(module.memory, 128);
+  CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::size_t i = 0; i < std::size(constants); ++i) {
+    INFO(constants[i].first);
+    CHECK(out[i] == constants[i].second);
+    CHECK(out[64 + i] == constants[i].second);
+  }
+  const std::string line = "ptx line 18: ";
+  refused("mov.u32 %r1, 1/0;", line + "a constant is divided by 0");
+  refused("mov.u32 %r1, 1<<64;", line + "a constant is shifted by more than 63 bits");
+  refused("mov.f32 %f1, 1.0+2.0;",
+          line + "operators on floating-point constants are not implemented by the simulated GPU");
+  refused("mov.u32 %r1, !0;", line + "'!' of a number is not implemented by the simulated GPU");
 }
 
 TEST_CASE("values of arrays may be nested") {
