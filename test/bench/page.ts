@@ -69,6 +69,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   | pageable 4 KiB copy, host to device | 0.80 | 0.92 | 1.00 |
   | module load, find, unload, before the changes below | 0.89 | 1.30 | 1.62 |
 
+  On three more of 2026-11-29, launch and synchronize made 1.03, 1.03 and 1.04.
+
 - With 8 threads, the worker [spins at the driver's
   mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
   1.207 instead of 1.005 on one machine, and 1.115 (1.081 to 1.253) instead of 0.964 (0.944 to
