@@ -27,11 +27,11 @@ CUresult cuModuleUnload(CUmodule hmod) {
   Thread& thread = Thread::current();
   const CUcontext context = thread.context();
   const auto idle = [&] {
-    return thread.completed.load(context, session.changes()) == Completed::kIdle;
+    return thread.completed.load(context, session.order.changes()) == Completed::kIdle;
   };
   const bool own = isModuleOf(hmod, context) && !session.capturing();
   const CUresult earlier = own && !idle() ? interposer::cuCtxSynchronize() : CUDA_SUCCESS;
-  const std::uint64_t changes = session.changes();
+  const std::uint64_t changes = session.order.changes();
   const Waiting waiting(!own || !idle());
   const CUresult status = remote::cuModuleUnload(hmod);
   if (status != CUDA_SUCCESS) return status;

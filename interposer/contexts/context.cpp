@@ -368,7 +368,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 CUresult cuCtxSynchronize() {
   Thread& thread = Thread::current();
   const Session* session = Session::current();
-  const std::uint64_t changes = session != nullptr ? session->changes() : 0;
+  const std::uint64_t changes = session != nullptr ? session->order.changes() : 0;
   if (session == nullptr || session->capturing() ||
       thread.completed.load(thread.context(), changes) != Completed::kIdle)
     return remote::cuCtxSynchronize();

@@ -26,7 +26,7 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   Thread& thread = Thread::current();
   const CUcontext context = thread.context();
   if (mayNote && mayRepeat(*session) &&
-      thread.completed.holds(context, number(object), session->changes(),
+      thread.completed.holds(context, number(object), session->order.changes(),
                              wire::monotonicNanoseconds()))
     return CUDA_SUCCESS;
   const CUresult status = ask(object);
@@ -49,7 +49,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
     return Session::ready();
   const Thread& thread = Thread::current();
   const std::uint64_t until =
-      thread.completed.endedUntil(thread.context(), number(hStream), session->changes());
+      thread.completed.endedUntil(thread.context(), number(hStream), session->order.changes());
   if (until != 0 && mayRepeat(*session) && wire::monotonicNanoseconds() < until)
     return CUDA_SUCCESS;
   const std::uint64_t stream = number(hStream);

@@ -25,10 +25,10 @@ bool isLegacy(CUstream stream) { return number(stream) <= number(CU_STREAM_LEGAC
 /// What ran when the current ordered call of this thread took its place in the order, as far as the
 /// thread knows. For copies with the legacy default stream.
 Completed::Load loadBefore(CUstream stream) {
+  if (!isLegacy(stream)) return Completed::kBusy;
   const Thread& thread = Thread::current();
-  return isLegacy(stream)
-             ? thread.completed.load(thread.context(), thread.session->changes() - wire::kTicket)
-             : Completed::kBusy;
+  const std::uint64_t before = thread.session->order.changes() - wire::kTicket;
+  return thread.completed.load(thread.context(), before);
 }
 /// A copy with the stream has ended, or will in its turn.
 void noteEnded(CUstream stream, Completed::Load before) {

@@ -28,7 +28,7 @@ bool followContext(Session& session, Thread& thread, Order order) {
   encoder.put(number(context));
   if (encoder.failed()) return false;
   thread.channel->publish(encoder, static_cast<std::uint16_t>(CallNumber::cuCtxSetCurrent), 0,
-                          session.tickets.take());
+                          session.order.take().ticket);
   thread.workerContext = context;
   thread.contextChange = change;
   return !session.lost();
@@ -46,7 +46,7 @@ constexpr bool isQuery(CallNumber number) {
   return number == CallNumber::cuEventQuery || number == CallNumber::cuStreamQuery;
 }
 
-/// Behind these calls, a context that was idle is so still.
+/// An idle context is still idle behind these calls.
 constexpr bool beginsNoWork(CallNumber number) {
   using enum CallNumber;
   return number == cuModuleLoadDataEx || number == cuModuleGetFunction ||
@@ -101,11 +101,11 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
            false;
   if (order == kUnordered) return true;
   shares_ = order == kShared;
-  ticket_ = shares_ ? session->tickets.takeShared() : session->tickets.take();
-  const std::uint64_t queried = isQuery(number)
-                                    ? session->queries.fetch_add(1, std::memory_order_release) + 1
-                                    : session->queries.load(std::memory_order_acquire);
-  changes_ = ticket_ + (shares_ ? 1 : wire::kTicket) - queried * wire::kTicket;
+  const auto place = isQuery(number) ? session->order.takeQuery()
+                     : shares_       ? session->order.takeShared()
+                                     : session->order.take();
+  ticket_ = place.ticket;
+  changes_ = place.changes;
   return true;
 }
 

@@ -52,7 +52,7 @@ class Call {
   /// worker polls the frame's first cache line meanwhile. 0: none, or published.
   std::uint64_t ticket_ = 0;
   bool shares_ = false;        ///< the ticket is shared
-  std::uint64_t changes_ = 0;  ///< value of Session::changes() behind this call, if it is ordered
+  std::uint64_t changes_ = 0;  ///< count of changes behind this call, if it is ordered
   CUresult status_ = CUDA_SUCCESS;
   wire::Encoder encoder_;
 };

@@ -18,8 +18,8 @@ class Completed {
   /// question to the driver, which natively takes longer than this to learn of it.
   static constexpr std::uint64_t kRepeatNanoseconds = 50'000;
 
-  /// The driver answered CUDA_SUCCESS for the event or stream in the context. `changes`: value of
-  /// Session::changes() that the answer belongs to. `now`: monotonic time in ns.
+  /// The driver answered CUDA_SUCCESS for the event or stream in the context. `changes`: count of
+  /// changes (submission_order.h) that the answer belongs to. `now`: monotonic time in ns.
   void note(CUcontext context, std::uint64_t object, std::uint64_t changes, std::uint64_t now) {
     place(object) = {context, object, changes, now + kRepeatNanoseconds};
   }

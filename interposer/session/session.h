@@ -13,12 +13,12 @@
 #include "cuda_abi.h"
 #include "interposer/memory/device_ranges.h"
 #include "interposer/session/stream_threads.h"
+#include "interposer/session/submission_order.h"
 #include "wire/address_window.h"
 #include "wire/channel.h"
 #include "wire/fault.h"
 #include "wire/hello.h"
 #include "wire/message.h"
-#include "wire/ticket.h"
 
 namespace interposer {
 
@@ -47,15 +47,7 @@ class Session {
   /// /dev/userfaultfd, if the worker gives it; else -1.
   int faultDevice() const { return faultDevice_; }
 
-  wire::TicketCounter tickets;
-  /// Tickets of queries, which change nothing. Counted after the ticket is taken, and read before
-  /// changes() reads the next ticket. So a query under way makes changes() too high, not too low.
-  std::atomic<std::uint64_t> queries{0};
-  /// Tickets so far of calls that may change what is complete (wire/ticket.h).
-  std::uint64_t changes() const {
-    const std::uint64_t queried = queries.load(std::memory_order_acquire);
-    return tickets.next() - queried * wire::kTicket;
-  }
+  SubmissionOrder order;
   StreamThreads streamThreads;
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
