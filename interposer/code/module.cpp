@@ -19,20 +19,21 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
 }
 
 /// The driver waits until nothing runs in the context, then unloads the module. Here the program
-/// waits with cuCtxSynchronize, so that its other threads can submit work meanwhile. It does not
-/// wait for the unloading.
+/// waits with cuCtxSynchronize, so that its other threads can submit work meanwhile. Then the
+/// unloading is enqueued if nothing runs.
 CUresult cuModuleUnload(CUmodule hmod) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   const Session& session = *Session::current();
   Thread& thread = Thread::current();
   const CUcontext context = thread.context();
-  const auto idle = [&] {
-    return thread.completed.load(context, session.order.changes()) == Completed::kIdle;
+  const auto idleAt = [&](std::uint64_t changes) {
+    return thread.completed.load(context, changes) == Completed::kIdle;
   };
   const bool own = isModuleOf(hmod, context) && !session.capturing();
-  const CUresult earlier = own && !idle() ? interposer::cuCtxSynchronize() : CUDA_SUCCESS;
+  const bool waits = own && !idleAt(session.order.changes());
+  const CUresult earlier = waits ? interposer::cuCtxSynchronize() : CUDA_SUCCESS;
   const std::uint64_t changes = session.order.changes();
-  const Waiting waiting(!own || !idle());
+  const Waiting waiting(!own || !idleAt(changes));
   const CUresult status = remote::cuModuleUnload(hmod);
   if (status != CUDA_SUCCESS) return status;
   forgetCode(number(hmod));
