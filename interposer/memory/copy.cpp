@@ -1,5 +1,8 @@
 // Copies. The host memory decides the path. Pinned memory is shared with the worker, so the copy is
 // enqueued. A small pageable copy travels in the frame or the reply. A large one is staged.
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "interposer/graphs/pageable_copy.h"
@@ -121,8 +124,23 @@ CUresult copyOnGpu(CUdeviceptr destination, CUdeviceptr source, std::size_t byte
   return status == CUDA_SUCCESS && synchronise ? remote::cuStreamSynchronize(stream) : status;
 }
 
-/// The driver's verdict on a staged copy as a whole. Otherwise the first parts would read or write
-/// the host's memory before the driver refuses another. If it tells no range, one byte is copied.
+/// Whether every page of the host's memory can be read. False also where the question is forbidden.
+bool isReadable(const void* memory, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096, kMost = wire::kInlineCopyBytes / kPage + 1;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  iovec pages[kMost];
+  std::size_t count = 0;
+  for (std::uintptr_t at = begin; at < begin + bytes && count < kMost; ++count) {
+    pages[count] = {reinterpret_cast<void*>(at), 1};
+    at = (at / kPage + 1) * kPage;
+  }
+  std::byte content[kMost];
+  const iovec local{content, count};
+  return process_vm_readv(getpid(), &local, 1, pages, count, 0) == static_cast<ssize_t>(count);
+}
+
+/// The driver's verdict on a copy as a whole. Otherwise the host's memory would be read or written
+/// before the driver refuses the copy or a later part. If it tells no range, one byte is copied.
 CUresult wholeVerdict(CUdeviceptr device, std::size_t bytes, CUstream stream) {
   if (isAllocated(device, bytes)) return CUDA_SUCCESS;
   const CUdeviceptr last = device + bytes - 1;
@@ -145,11 +163,13 @@ CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes
     return copyOnGpu(destination, unified(source), bytes, stream, synchronise);
   if (!synchronise && captures(stream))
     return captureLinear(destination, unified(source), bytes, stream);
-  if (bytes <= wire::kInlineCopyBytes)
-    return copyInlineHtoD(destination, source, bytes, stream, synchronise);
-  const CUresult verdict = wholeVerdict(destination, bytes, stream);
-  return verdict == CUDA_SUCCESS ? stageHtoD(destination, source, bytes, stream, synchronise)
-                                 : verdict;
+  const bool travels = bytes <= wire::kInlineCopyBytes;
+  if (!travels || !(isAllocated(destination, bytes) || isReadable(source, bytes))) {
+    if (const CUresult verdict = wholeVerdict(destination, bytes, stream); verdict != CUDA_SUCCESS)
+      return verdict;
+  }
+  return travels ? copyInlineHtoD(destination, source, bytes, stream, synchronise)
+                 : stageHtoD(destination, source, bytes, stream, synchronise);
 }
 
 CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
