@@ -117,7 +117,7 @@ class Reader {
   std::uint64_t placedBytes(const Elf64_Shdr& section) {
     if (section.sh_type == SHT_NULL) return 0;
     if (section.sh_type == SHT_SYMTAB) return readSymbols(section);
-    // from its name on
+    // With all names behind it.
     const std::string_view name = namesIn(sections_[header_.e_shstrndx]).substr(section.sh_name);
     // This memory belongs to a launch, not to the image. No GPU has more of either per block or
     // thread. A variable's section is one, whatever its name.
@@ -142,8 +142,11 @@ class Reader {
   /// value is its alignment.
   std::uint64_t readSymbols(const Elf64_Shdr& table) {
     const std::string_view names = namesIn(sections_[table.sh_link]);
+    require(!names.empty(), "the names of the symbols are damaged");
     namesBytes_ += names.size();
-    require(!names.empty() && namesBytes_ <= image_.size(), "the names of the symbols are damaged");
+    symbolBytes_ += table.sh_size;
+    require(namesBytes_ <= image_.size() && symbolBytes_ <= image_.size(),
+            "tables of symbols or of their names overlap in the machine code");
     names_.push_back(names);
     std::uint64_t bytes = 0;
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
@@ -171,7 +174,7 @@ class Reader {
   const Elf64_Ehdr header_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<std::string_view> names_;  ///< of symbols
-  std::uint64_t namesBytes_ = 0;
+  std::uint64_t namesBytes_ = 0, symbolBytes_ = 0;
 };
 
 }  // namespace

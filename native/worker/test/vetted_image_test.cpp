@@ -330,6 +330,16 @@ TEST_CASE("sections of machine code that take memory count") {
   };
   CHECK(!refused(sharedNames(false)));
   CHECK(refused(sharedNames(true)));
+  const auto sharedSymbols = [](bool twice) {
+    return changed([=](Elf& e) {
+      e.sections[3].sh_offset = e.image().size();
+      e.sections[3].sh_size = 40 * sizeof e.symbol;
+      e.names.resize(e.names.size() + e.sections[3].sh_size);
+      if (twice) e.sections[1] = e.sections[3];
+    });
+  };
+  CHECK(!refused(sharedSymbols(false)));
+  CHECK(refused(sharedSymbols(true)));
   CHECK(refused(
       changed([](Elf& e) { e.sections[1].sh_size = 1 << 21; })));  // shared memory larger than any
 }
