@@ -102,7 +102,7 @@ function filesOf(suite: Suite, { tests }: Environment): readonly string[] {
   const all = suite.directories.flatMap((directory) =>
     readdirSync(path.join(tests, directory))
       .filter((name) => /^test_.*\.py$/.test(name))
-      .map((name) => `${directory}/${name}`),
+      .map((name) => path.join(directory, name)),
   );
   const chosen = values.ci ? suite.inCi : all;
   return chosen.filter((file) => parts.some((part) => file.includes(part)));

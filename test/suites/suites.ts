@@ -118,15 +118,20 @@ const WARP: Suite = {
   release: 'Warp 1.17.0',
   packages: [...PYTEST, 'warp-lang==1.17.0', 'numpy==2.4.6'],
   tests: 'warp/tests',
-  directories: ['cuda', 'geometry', 'tile'],
+  directories: ['.', 'cuda', 'deterministic', 'fem', 'geometry', 'matrix', 'tile'],
   inCi: [
     'cuda/test_conditional_captures.py',
     'geometry/test_hash_grid.py',
+    'test_atomic.py',
+    'test_bf16.py',
+    'test_overwrite.py',
+    'test_sparse.py',
     'tile/test_tile_load_vectorized.py',
     'tile/test_tile_sort.py',
   ],
-  // Its functions with parameters are not tests. Tests on the CPU say nothing about the GPU.
-  pytest: ['-o', 'python_functions=NONE', '-k', 'not _cpu'],
+  // Its functions with parameters are not tests. Tests on the CPU say nothing about the GPU. Some
+  // read Warp's warnings.
+  pytest: ['-o', 'python_functions=NONE', '-k', 'not _cpu', '-Wdefault'],
   environment: () => ({}),
 };
 
