@@ -19,6 +19,10 @@ class TicketCounter {
   std::uint64_t take() { return next_.fetch_add(kTicket, std::memory_order_seq_cst); }
   /// A shared ticket has no order among those that no other ticket separates.
   std::uint64_t takeShared() { return next_.fetch_add(1, std::memory_order_seq_cst); }
+  /// Takes a ticket that is not shared, if it is the expected one.
+  bool takeAt(std::uint64_t expected) {
+    return next_.compare_exchange_strong(expected, expected + kTicket, std::memory_order_seq_cst);
+  }
   std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }
 
  private:

@@ -6,6 +6,22 @@
 
 namespace interposer {
 
+namespace {
+
+/// Enqueues the unloading. CUDA_ERROR_NOT_READY: something may run in the context before it.
+CUresult unloadIfIdle(CUmodule module) {
+  Call call;
+  if (!call.begin(CallNumber::cuModuleUnload, sizeof module, kIfIdle)) return call.status();
+  call.encoder().put(number(module));
+  const CUresult status = call.enqueue();
+  Thread& thread = Thread::current();
+  if (status == CUDA_SUCCESS)
+    thread.completed.noteLoad(thread.context(), thread.changes, Completed::kIdle);
+  return status;
+}
+
+}  // namespace
+
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
                             CUjit_option* options, void** optionValues) {
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -20,26 +36,26 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
 
 /// The driver waits until nothing runs in the context, then unloads the module. Here the program
 /// waits with cuCtxSynchronize, so that its other threads can submit work meanwhile. Then the
-/// unloading is enqueued if nothing runs.
+/// unloading is enqueued. If other threads submit work again and again, the worker waits, and they
+/// with it.
 CUresult cuModuleUnload(CUmodule hmod) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  const Session& session = *Session::current();
-  Thread& thread = Thread::current();
-  const CUcontext context = thread.context();
-  const auto idleAt = [&](std::uint64_t changes) {
-    return thread.completed.load(context, changes) == Completed::kIdle;
-  };
-  const bool own = isModuleOf(hmod, context) && !session.capturing();
-  const bool waits = own && !idleAt(session.order.changes());
-  const CUresult earlier = waits ? interposer::cuCtxSynchronize() : CUDA_SUCCESS;
-  const std::uint64_t changes = session.order.changes();
-  const Waiting waiting(!own || !idleAt(changes));
-  const CUresult status = remote::cuModuleUnload(hmod);
+  constexpr int kWaits = 3;
+  const bool own =
+      isModuleOf(hmod, Thread::current().context()) && !Session::current()->capturing();
+  CUresult earlier = CUDA_SUCCESS;
+  CUresult status = own ? unloadIfIdle(hmod) : CUDA_ERROR_NOT_READY;
+  for (int i = 0; own && i < kWaits && status == CUDA_ERROR_NOT_READY; ++i) {
+    earlier = interposer::cuCtxSynchronize();
+    if (earlier != CUDA_SUCCESS) break;
+    status = unloadIfIdle(hmod);
+  }
+  if (status == CUDA_ERROR_NOT_READY) {
+    const Waiting waiting;
+    status = remote::cuModuleUnload(hmod);
+  }
   if (status != CUDA_SUCCESS) return status;
   forgetCode(number(hmod));
-  // Another thread may have submitted work meanwhile.
-  if (own && thread.changes == changes + wire::kTicket)
-    thread.completed.noteLoad(context, thread.changes, Completed::kIdle);
   return earlier;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -44,6 +45,17 @@ constexpr bool exportsMemory(CallNumber number) {
 /// Queries change nothing.
 constexpr bool isQuery(CallNumber number) {
   return number == CallNumber::cuEventQuery || number == CallNumber::cuStreamQuery;
+}
+
+std::optional<SubmissionOrder::Place> placeOf(CallNumber number, Session& session,
+                                              const Thread& thread, Order order) {
+  if (order == kShared) return session.order.takeShared();
+  if (isQuery(number)) return session.order.takeQuery();
+  if (order == kOrdered) [[likely]]
+    return session.order.take();
+  const std::uint64_t changes = session.order.changes();
+  if (thread.completed.load(thread.context(), changes) != Completed::kIdle) return std::nullopt;
+  return session.order.takeBehind(changes);
 }
 
 /// An idle context is still idle behind these calls.
@@ -101,11 +113,10 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
            false;
   if (order == kUnordered) return true;
   shares_ = order == kShared;
-  const auto place = isQuery(number) ? session->order.takeQuery()
-                     : shares_       ? session->order.takeShared()
-                                     : session->order.take();
-  ticket_ = place.ticket;
-  changes_ = place.changes;
+  const auto place = placeOf(number, *session, *thread_, order);
+  if (!place) return status_ = CUDA_ERROR_NOT_READY, false;
+  ticket_ = place->ticket;
+  changes_ = place->changes;
   return true;
 }
 

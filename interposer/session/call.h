@@ -15,8 +15,9 @@
 namespace interposer {
 
 /// An ordered call takes a ticket: the worker submits in the order in which the program's threads
-/// called. Those that share have no order among themselves.
-enum Order : std::uint8_t { kUnordered, kOrdered, kShared };
+/// called. Those that share have no order among themselves. kIfIdle: an ordered call that begin()
+/// refuses with CUDA_ERROR_NOT_READY if something may run in the context at its place.
+enum Order : std::uint8_t { kUnordered, kOrdered, kShared, kIfIdle };
 
 class Call {
  public:

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "wire/ticket.h"
 
@@ -26,6 +27,15 @@ class SubmissionOrder {
     const Place place = placeOf(tickets_.take(), wire::kTicket);
     counted_.fetch_add(1, std::memory_order_release);
     return place;
+  }
+  /// Takes the place right behind so many changes; none if there were more.
+  std::optional<Place> takeBehind(std::uint64_t changes) {
+    for (;;) {
+      const std::uint64_t queries = counted_.load(std::memory_order_acquire);
+      const std::uint64_t ticket = tickets_.next();
+      if (ticket - queries * wire::kTicket != changes) return std::nullopt;
+      if (tickets_.takeAt(ticket)) return Place{ticket, changes + wire::kTicket};
+    }
   }
   std::uint64_t changes() const {
     const std::uint64_t queries = counted_.load(std::memory_order_acquire);

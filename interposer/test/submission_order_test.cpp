@@ -26,6 +26,37 @@ TEST_CASE("tickets say which calls precede, queries too") {
   CHECK(order.take().ticket == first + 2 * kTicket + 1);
 }
 
+TEST_CASE("a place right behind a change is given if no other call has come") {
+  SubmissionOrder order;
+  const std::uint64_t changes = order.take().changes;
+  order.takeQuery();
+  const auto place = order.takeBehind(changes);
+  REQUIRE(place);
+  CHECK(place->changes == changes + kTicket);
+  CHECK(order.take().ticket == place->ticket + kTicket);
+  CHECK(!order.takeBehind(changes));
+  CHECK(!order.takeBehind(place->changes));
+  CHECK(order.takeBehind(order.takeShared().changes));
+}
+
+TEST_CASE("no other call gets the place right behind a change as well") {
+  SubmissionOrder order;
+  std::atomic<bool> ends{false};
+  std::uint64_t tickets = 0, ofOthers = 0;
+  std::atomic<int> others{0};
+  std::thread submitting([&] {
+    while (!ends) ofOthers += order.take().ticket / kTicket, ++others;
+  });
+  for (int taken = 0; taken < 1'000'000 || others < 10'000'000;) {
+    const auto place = order.takeBehind(order.changes());
+    if (place) tickets += place->ticket / kTicket, ++taken;
+  }
+  ends = true;
+  submitting.join();
+  const std::uint64_t all = order.take().ticket / kTicket - 1;
+  CHECK(tickets + ofOthers == all * (all + 1) / 2);
+}
+
 TEST_CASE("no change is missed while another thread queries") {
   SubmissionOrder order;
   std::uint64_t changes = order.changes();
