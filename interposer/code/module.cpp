@@ -1,6 +1,7 @@
 #include "interposer/code/kernels.h"
 #include "interposer/code/load.h"
 #include "interposer/memory/managed_variables.h"
+#include "interposer/session/call_hooks.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
@@ -40,12 +41,13 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
 /// with it.
 CUresult cuModuleUnload(CUmodule hmod) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  constexpr int kWaits = 3;
+  // Behind each wait, managed variables are fetched: then the context is not known to be idle.
+  const int waits = callHooks.load(std::memory_order_acquire) == nullptr ? 3 : 1;
   const bool own =
       isModuleOf(hmod, Thread::current().context()) && !Session::current()->capturing();
   CUresult earlier = CUDA_SUCCESS;
   CUresult status = own ? unloadIfIdle(hmod) : CUDA_ERROR_NOT_READY;
-  for (int i = 0; own && i < kWaits && status == CUDA_ERROR_NOT_READY; ++i) {
+  for (int i = 0; own && i < waits && status == CUDA_ERROR_NOT_READY; ++i) {
     earlier = interposer::cuCtxSynchronize();
     if (earlier != CUDA_SUCCESS) break;
     status = unloadIfIdle(hmod);
