@@ -22,37 +22,59 @@ std::uint64_t sum(std::uint64_t one, std::uint64_t other) {
   return __builtin_add_overflow(one, other, &result) ? ~std::uint64_t{0} : result;
 }
 
+/// Bytes of the pages that the ranges touch.
+std::uint64_t pagesOf(const std::map<CUdeviceptr, std::uint64_t>& ranges) {
+  std::uint64_t bytes = 0, counted = 0;
+  for (const auto& [address, size] : ranges) {
+    const std::uint64_t begin = std::max<std::uint64_t>(address / kPage * kPage, counted);
+    const std::uint64_t end = roundUp(sum(address, size), kPage);
+    if (end <= begin) continue;
+    bytes = sum(bytes, end - begin);
+    counted = end;
+  }
+  return bytes;
+}
+
 }  // namespace
 
-void GraphMemory::measure(CUgraph graph, Needs& needs, unsigned depth) const {
+void GraphMemory::collect(CUgraph graph, Ranges& ranges, unsigned depth) const {
   size_t count = 0;
   if (depth > kDeepest || driver_.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return;
   std::vector<CUgraphNode> nodes(count);
   if (count == 0 || driver_.cuGraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return;
   nodes.resize(std::min(count, nodes.size()));
-  for (CUgraphNode node : nodes) measureNode(node, needs, depth);
+  for (CUgraphNode node : nodes) collectNode(node, ranges, depth);
 }
 
-void GraphMemory::measureNode(CUgraphNode node, Needs& needs, unsigned depth) const {
+void GraphMemory::collectNode(CUgraphNode node, Ranges& ranges, unsigned depth) const {
   CUgraphNodeType type{};
   if (driver_.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
   CUgraph child = nullptr;
   if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
       driver_.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
-    measure(child, needs, depth + 1);
+    collect(child, ranges, depth + 1);
   CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
   if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
       driver_.cuGraphMemAllocNodeGetParams(node, &parameters) != CUDA_SUCCESS)
     return;
-  std::uint64_t& bytes = needs.bytes[parameters.poolProps.location.id];
-  bytes = sum(bytes, roundUp(parameters.bytesize, kPage));
-  needs.addresses.insert(parameters.dptr);
+  std::uint64_t& bytes = ranges[parameters.poolProps.location.id][parameters.dptr];
+  bytes = std::max<std::uint64_t>(bytes, parameters.bytesize);
+}
+
+GraphMemory::Needs GraphMemory::needsOf(CUgraph graph) const {
+  Ranges ranges;
+  collect(graph, ranges, 0);
+  Needs needs;
+  for (const auto& [device, found] : ranges) {
+    needs.bytes[device] = pagesOf(found);
+    for (const auto& [address, bytes] : found) needs.addresses.insert(address);
+  }
+  return needs;
 }
 
 CUresult GraphMemory::instantiate(CUgraph graph, CUgraphExec* exec,
                                   const std::function<CUresult()>& make) {
-  Needs needs;
-  measure(graph, needs, 0);
+  Needs needs = needsOf(graph);
   if (needs.bytes.empty()) return make();
   std::uint64_t most = 0;
   for (const auto& [device, bytes] : needs.bytes) most = sum(most, roundUp(bytes, kStep));

@@ -1,6 +1,7 @@
 // Charges the memory of graphs with memory nodes. The driver takes physical memory for them at a
-// launch, keeps it between launches, and says how much only when it holds it. So what the nodes of
-// an executable graph ask for together is charged when it is made.
+// launch, keeps it between launches, and says how much only when it holds it. So the pages at the
+// addresses of an executable graph's nodes are charged when it is made. Small allocations share a
+// page, and the driver may give those of disjoint lifetimes the same addresses.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,12 @@ class GraphMemory {
     std::unordered_set<CUdeviceptr> addresses;
   };
 
-  void measure(CUgraph graph, Needs& needs, unsigned depth) const;
-  void measureNode(CUgraphNode node, Needs& needs, unsigned depth) const;
+  /// Bytes by address.
+  using Ranges = std::map<CUdevice, std::map<CUdeviceptr, std::uint64_t>>;
+
+  void collect(CUgraph graph, Ranges& ranges, unsigned depth) const;
+  void collectNode(CUgraphNode node, Ranges& ranges, unsigned depth) const;
+  Needs needsOf(CUgraph graph) const;
   std::uint64_t held(CUdevice device) const;
   void settleAll();
 
