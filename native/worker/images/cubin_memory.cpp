@@ -84,9 +84,9 @@ class Reader {
     sections_.reserve(header_.e_shnum);
     for (unsigned i = 0; i < header_.e_shnum; ++i)
       sections_.push_back(load<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr)));
-    const std::string_view names = namesIn(sections_[header_.e_shstrndx]);
-    require(!names.empty(), "the names of the sections are damaged");
-    for (const Elf64_Shdr& section : sections_) checkSection(section, names.size());
+    sectionNames_ = namesIn(sections_[header_.e_shstrndx]);
+    require(!sectionNames_.empty(), "the names of the sections are damaged");
+    for (const Elf64_Shdr& section : sections_) checkSection(section);
   }
 
   /// Nothing if it is not a table of names that ends.
@@ -98,8 +98,8 @@ class Reader {
     return {reinterpret_cast<const char*>(image_.data()) + section.sh_offset, section.sh_size};
   }
 
-  void checkSection(const Elf64_Shdr& section, std::uint64_t nameBytes) const {
-    require(section.sh_name < nameBytes,
+  void checkSection(const Elf64_Shdr& section) const {
+    require(section.sh_name < sectionNames_.size(),
             "the name of a section points outside of the machine code");
     if (section.sh_type == SHT_NULL) return;
     require(isEmptyInFile(section.sh_type) || inside(section.sh_offset, section.sh_size),
@@ -118,7 +118,7 @@ class Reader {
     if (section.sh_type == SHT_NULL) return 0;
     if (section.sh_type == SHT_SYMTAB) return readSymbols(section);
     // With all names behind it.
-    const std::string_view name = namesIn(sections_[header_.e_shstrndx]).substr(section.sh_name);
+    const std::string_view name = sectionNames_.substr(section.sh_name);
     // This memory belongs to a launch, not to the image. No GPU has more of either per block or
     // thread. A variable's section is one, whatever its name.
     const bool isVariable = section.sh_type == kGlobal || section.sh_type == kGlobalInit;
@@ -173,6 +173,7 @@ class Reader {
   const std::span<const std::byte> image_;
   const Elf64_Ehdr header_;
   std::vector<Elf64_Shdr> sections_;
+  std::string_view sectionNames_;
   std::vector<std::string_view> names_;  ///< of symbols
   std::uint64_t namesBytes_ = 0, symbolBytes_ = 0;
 };
