@@ -1,6 +1,6 @@
 // cuModuleUnload unloads a module also if it returns the error of an earlier call. Remotely, a
 // launch into a stream that has ended may fail that late.
-// conformance: flags=-lcuda judges=itself
+// conformance: flags=-lcuda judges=itself alone=yes
 #include "expect.h"
 #include "show_driver.h"
 

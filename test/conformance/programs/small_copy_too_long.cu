@@ -1,5 +1,5 @@
-// A small copy that is longer than the device memory is refused before the host's memory is read: it
-// is shorter, too.
+// A small copy that is longer than the device memory is refused before the host's memory is read:
+// it is shorter, too.
 // conformance: judges=itself
 #include <sys/mman.h>
 
