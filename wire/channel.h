@@ -55,8 +55,9 @@ class ClientChannel {
                std::uint64_t ticket);
 
   /// Waits for the reply to the last published frame. A failed decoder when the peer died. The
-  /// bytes stay valid until the next begin().
-  Decoder awaitReply(ReplyHeader& header);
+  /// bytes stay valid until the next begin(). With `orEnd`, an empty reply without error also
+  /// when the GPU says that the wait has ended (WorkerChannel::endOfWait()).
+  Decoder awaitReply(ReplyHeader& header, bool orEnd = false);
 
   /// The first error of a call that did not wait since either end took one; 0 when there was none.
   std::int32_t takeDeferredError();
@@ -83,7 +84,7 @@ class ClientChannel {
   /// one first (0: there is none), and the frames published after them.
   std::uint64_t blockEnds_[2] = {};
   std::uint32_t frames_ = 0;
-  std::uint32_t replies_ = 0;  ///< replies asked for so far
+  std::uint64_t replies_ = 0;  ///< replies asked for so far
   std::atomic<bool> abandoned_{false};
 };
 
@@ -116,6 +117,15 @@ class WorkerChannel {
   /// The pages in which the replies lie. Requests do not.
   std::span<std::byte> replyMemory();
 
+  /// Where the GPU may write a number to end the client's wait. The current frame must be a wait
+  /// that can only end well. The worker replies all the same, but the client may have gone on. The
+  /// client can write the number too: then it ends its own wait early.
+  struct EndOfWait {
+    std::atomic<std::uint64_t>* word;
+    std::uint64_t number;
+  };
+  EndOfWait endOfWait();
+
   /// Stores the error of a call that does not wait. The first one stays until the client takes it.
   void deferError(std::int32_t status);
 
@@ -137,7 +147,7 @@ class WorkerChannel {
 
   ChannelMemory* memory_;   ///< owned
   std::uint64_t head_ = 0;  ///< bytes consumed, which is the position of the next frame
-  std::uint32_t replies_ = 0;
+  std::uint64_t replies_ = 0;
   bool wantsReply_ = false;  ///< the client waits for the reply to the current frame
   bool replied_ = true;  ///< the client will send the next frame soon, and may wait for its reply
   std::uint64_t caughtUp_ = 0;  ///< when the ring was last empty after frames that want no reply

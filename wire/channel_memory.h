@@ -33,12 +33,14 @@ struct ChannelMemory {
   alignas(kLinePair) Seat clientSeat;
   /// Written by the worker: replies sent so far. The header shares its line, so an empty reply is
   /// one cache line transfer.
-  alignas(kLinePair) std::atomic<std::uint32_t> replies;
+  alignas(kLinePair) std::atomic<std::uint64_t> replies;
   /// Set by the worker if it is 0; cleared by the client.
   std::atomic<std::int32_t> deferredError;
   /// Written by the worker, published by `replies`.
   ReplyHeader replyHeader;
   alignas(kLinePair / 2) std::byte replyPayload[kReplyBytes - sizeof(ReplyHeader)];
+  /// Written by the GPU: the number of a reply. The wait that it answers has ended well.
+  alignas(kLinePair) std::atomic<std::uint64_t> ended;
   /// Written by the client: frames, each published by its first word. The same pages are mapped
   /// again behind it, so that no frame is split.
   alignas(4096) std::byte ring[kRequestBytes];

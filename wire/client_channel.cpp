@@ -124,17 +124,18 @@ void ClientChannel::awaitBlocks() {
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
 }
 
-Decoder ClientChannel::awaitReply(ReplyHeader& header) {
+Decoder ClientChannel::awaitReply(ReplyHeader& header, bool orEnd) {
   // Without many frames, this end must not look at `head`: the worker writes it at every frame.
   if (blockEnds_[0] != 0) [[unlikely]]
     awaitBlocks();
   blockEnds_[0] = blockEnds_[1] = frames_ = 0;
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
-  const auto settled = [&] { return arrived() || barrier::ended(abandoned_); };
+  const auto waitEnded = [&] { return orEnd && barrier::observe(memory_->ended) == replies_; };
+  const auto settled = [&] { return arrived() || waitEnded() || barrier::ended(abandoned_); };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled,
             replySpinNanoseconds());
   header = {};
-  if (!arrived()) return {};
+  if (!arrived()) return waitEnded() ? Decoder(memory_->replyPayload, 0) : Decoder();
   std::memcpy(&header, &memory_->replyHeader, sizeof(header));
   barrier::keepCopy();
   if (header.length < sizeof(header) || header.length > kReplyBytes) return {};

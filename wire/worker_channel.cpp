@@ -147,6 +147,8 @@ std::span<std::byte> WorkerChannel::replyMemory() {
   return {reinterpret_cast<std::byte*>(memory_), offsetof(ChannelMemory, ring)};
 }
 
+WorkerChannel::EndOfWait WorkerChannel::endOfWait() { return {&memory_->ended, replies_ + 1}; }
+
 void WorkerChannel::deferError(std::int32_t status) {
   barrier::setFirst(memory_->deferredError, status);
 }

@@ -141,7 +141,7 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (const CUresult status = publish(wire::kFrameWantsReply); status != CUDA_SUCCESS)
     return status;
   wire::ReplyHeader header{};
-  reply = channel_->awaitReply(header);
+  reply = channel_->awaitReply(header, number_ == CallNumber::cuStreamSynchronize);
   if (!reply.ok()) [[unlikely]]
     return CUDA_ERROR_DEVICE_UNAVAILABLE;
   // An access to managed memory may come from a thread that holds the lock of the text's stream.

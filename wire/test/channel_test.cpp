@@ -120,6 +120,46 @@ TEST_CASE("each frame that wants a reply gets its own") {
   CHECK(pair.worker->end() == ChannelEnd::closed);
 }
 
+TEST_CASE("a wait ends when the GPU tells so, and its reply comes later") {
+  Pair pair;
+  FrameHeader frame;
+  Decoder payload;
+  ReplyHeader header;
+  for (int i = 0; i < 3; ++i) {
+    send(*pair.client, 0, 1, kFrameWantsReply);
+    REQUIRE(pair.worker->next(frame, payload));
+    const WorkerChannel::EndOfWait end = pair.worker->endOfWait();
+    std::thread gpu([&] { end.word->store(end.number); });
+    CHECK(pair.client->awaitReply(header, true).finished());
+    CHECK(header.status == 0);
+    gpu.join();
+    // The reply to the next frame is another, also while this one is still to come.
+    send(*pair.client, 0, 2, kFrameWantsReply);
+    pair.worker->reply(pair.worker->replyEncoder(), 5, 0);
+    REQUIRE(pair.worker->next(frame, payload));
+    CHECK(frame.call == 2);
+    std::thread worker([&] { pair.worker->reply(pair.worker->replyEncoder(), 7, 0); });
+    CHECK(pair.client->awaitReply(header, true).finished());
+    CHECK(header.status == 7);
+    worker.join();
+  }
+}
+
+TEST_CASE("only a wait ends when the GPU tells so") {
+  Pair pair;
+  FrameHeader frame;
+  Decoder payload;
+  ReplyHeader header;
+  send(*pair.client, 0, 1, kFrameWantsReply);
+  REQUIRE(pair.worker->next(frame, payload));
+  const WorkerChannel::EndOfWait end = pair.worker->endOfWait();
+  end.word->store(end.number);
+  std::thread worker([&] { pair.worker->reply(pair.worker->replyEncoder(), 7, 0); });
+  CHECK(pair.client->awaitReply(header).finished());
+  CHECK(header.status == 7);
+  worker.join();
+}
+
 TEST_CASE("a reply of full length arrives, and a longer one arrives empty") {
   Pair pair;
   FrameHeader frame;

@@ -22,21 +22,29 @@ CompletionWord::~CompletionWord() {
 }
 
 bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
-  if (!prepare(contextsEnded)) return false;
-  ++value_;
-  return driver_.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(word_), value_, 0) ==
+  return prepare(contextsEnded) && enqueue(stream, word_, ++value_);
+}
+
+bool CompletionWord::follow(CUstream stream, const wire::WorkerChannel::EndOfWait& end) {
+  return driver_.cuStreamWriteValue64_v2 != nullptr && enqueue(stream, end.word, end.number);
+}
+
+bool CompletionWord::enqueue(CUstream stream, Word* word, std::uint64_t value) {
+  awaited_ = word;
+  awaitedValue_ = value;
+  return driver_.cuStreamWriteValue64_v2(stream, reinterpret_cast<CUdeviceptr>(word), value, 0) ==
          CUDA_SUCCESS;
 }
 
 bool CompletionWord::await() const {
-  const auto written = [this] { return wire::barrier::observe(*word_) == value_; };
+  const auto written = [this] { return wire::barrier::observe(*awaited_) == awaitedValue_; };
   return wire::spinUntil(wire::replySpinNanoseconds(), written, [] { return false; });
 }
 
 bool CompletionWord::prepare(unsigned contextsEnded) {
   if (word_ != nullptr && contextsEnded == contextsEnded_) [[likely]]
     return true;
-  if (refused_ || driver_.cuStreamWriteValue32_v2 == nullptr) return false;
+  if (refused_ || driver_.cuStreamWriteValue64_v2 == nullptr) return false;
   if (word_ == nullptr) {
     void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return refused_ = true, false;

@@ -1,4 +1,4 @@
-// A word of host memory that the GPU writes when a stream has finished its work. The worker sees it
+// A word of host memory that the GPU writes when a stream has finished its work. It is seen
 // 0.4 us before cuStreamSynchronize returns (H200, driver 580). That offsets the round trip between
 // client and worker, so launch plus synchronize takes as long as natively.
 #pragma once
@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "driver.h"
+#include "wire/channel.h"
 
 namespace worker {
 
@@ -22,17 +23,23 @@ class CompletionWord {
   /// Enqueues the write behind all work of the stream; false if the driver refuses. `contextsEnded`
   /// counts ended contexts of the session: a registration ends with its context.
   bool follow(CUstream stream, unsigned contextsEnded);
+  /// The same with a word of registered memory that the client waits for, too. It can also write
+  /// it, so await() then proves nothing.
+  bool follow(CUstream stream, const wire::WorkerChannel::EndOfWait& end);
 
   /// Spins on the word for a limited time; false if the GPU has not written it by then.
   bool await() const;
 
  private:
-  using Word = std::atomic<std::uint32_t>;
+  using Word = std::atomic<std::uint64_t>;
+  bool enqueue(CUstream stream, Word* word, std::uint64_t value);
   bool prepare(unsigned contextsEnded);
 
   const Driver& driver_;
   Word* word_ = nullptr;  ///< a page of its own, registered with the driver for all contexts
-  std::uint32_t value_ = 0;
+  std::uint64_t value_ = 0;
+  const Word* awaited_ = nullptr;
+  std::uint64_t awaitedValue_ = 0;
   unsigned contextsEnded_ = 0;
   bool refused_ = false;  ///< the driver refused once: do not ask again
 };

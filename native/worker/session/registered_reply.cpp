@@ -7,7 +7,7 @@ namespace worker {
 namespace {
 
 /// A registration takes 0.2 ms, as long as it saves in 100 copies (H200, driver 580).
-constexpr unsigned kCopiesBefore = 64;
+constexpr unsigned kUsesBefore = 64;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ bool RegisteredReply::prepare(unsigned contextsEnded, bool waits) {
     return true;
   unregister();  // the context that registered it may still exist
   // A thread without a channel has its replies elsewhere.
-  if (refused_ || channel_ == nullptr || (++copies_ < kCopiesBefore && !waits)) return false;
+  if (refused_ || channel_ == nullptr || (++uses_ < kUsesBefore && !waits)) return false;
   const auto memory = channel_->replyMemory();
   const RelaxedCapture relaxed(driver_);
   const CUresult status = driver_.cuMemHostRegister_v2(
@@ -34,7 +34,7 @@ bool RegisteredReply::prepare(unsigned contextsEnded, bool waits) {
 bool RegisteredReply::unregister() {
   if (!registered_) return true;
   registered_ = false;
-  copies_ = 0;
+  uses_ = 0;
   const RelaxedCapture relaxed(driver_);  // the thread may end beside others
   return driver_.cuMemHostUnregister(channel_->replyMemory().data()) == CUDA_SUCCESS;
 }

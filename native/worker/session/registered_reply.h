@@ -21,9 +21,9 @@ class RegisteredReply {
   RegisteredReply(const RegisteredReply&) = delete;
   RegisteredReply& operator=(const RegisteredReply&) = delete;
 
-  /// Call before each copy. Returns whether the memory is registered, for all contexts. It becomes
+  /// Call before each use. Returns whether the memory is registered, for all contexts. It becomes
   /// so before the first copy that `waits` for other work, because the driver itself would wait for
-  /// it in the thread's turn, and otherwise after some copies. `contextsEnded` counts ended
+  /// it in the thread's turn, and otherwise after some uses. `contextsEnded` counts ended
   /// contexts of the session: a registration ends with its context.
   bool prepare(unsigned contextsEnded, bool waits);
 
@@ -32,7 +32,7 @@ class RegisteredReply {
 
   const Driver& driver_;
   std::unique_ptr<wire::WorkerChannel>& channel_;
-  unsigned copies_ = 0;  ///< while it is not registered
+  unsigned uses_ = 0;  ///< while it is not registered
   unsigned contextsEnded_ = 0;
   bool registered_ = false;
   bool refused_ = false;  ///< the driver refused once: do not ask again

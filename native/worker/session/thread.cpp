@@ -59,6 +59,7 @@ void Thread::serve() {
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
     const CUresult earlier = wantsReply ? earlierError() : CUDA_SUCCESS;
+    failedBefore_ = earlier != CUDA_SUCCESS;
     CUresult own = CUDA_SUCCESS;
     if (earlier == CUDA_SUCCESS || !makes(header)) own = execute(header, payload, reply);
     session.noteFault(own);
@@ -137,7 +138,14 @@ bool Thread::followsWork(CUstream stream) {
   if (launchFrame_ + 1 != frames_ || launchedInto_ != stream) return false;
   awaitsCopies_ = copyFrame_ + 1 == frames_;
   if (awaitsCopies_ && wordTicket_ + wire::kTicket == ticket_) return mayFollow();
-  return follow(stream);
+  return followToClient(stream) || follow(stream);
+}
+
+/// The client goes on before this thread does, so nothing may be left to do that it could see.
+bool Thread::followToClient(CUstream stream) {
+  return !failedBefore_ && mayFollow() && session.memory.pools().reserved() == 0 &&
+         registeredReply_.prepare(session.contexts.endings(), false) &&
+         completion.follow(stream, channel_->endOfWait());
 }
 
 void Thread::passTicket(const void* used) {

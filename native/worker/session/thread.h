@@ -188,6 +188,8 @@ class Thread {
   void leaveTurn(bool submitted = true);
   bool continuesRow(const wire::FrameHeader& header) const;
   bool rowGoesOn() const;
+  /// Lets the GPU tell the client itself that the current frame, a wait, has ended.
+  bool followToClient(CUstream stream);
   void endRow();
   CUresult earlierError();
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
@@ -199,6 +201,7 @@ class Thread {
   wire::FrameHeader frame_{};  ///< the current one
   std::uint64_t ticket_ = 0;
   bool shares_ = false;            ///< the ticket is shared
+  bool failedBefore_ = false;      ///< the reply brings the error of an earlier call
   std::uint64_t row_ = 0;          ///< shared tickets that were served and not passed yet
   std::uint64_t rowTurn_ = 0;      ///< their turn
   std::uint64_t launches_ = 0;     ///< of the row
