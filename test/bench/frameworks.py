@@ -8,7 +8,8 @@ with the frameworks, node and the built tree.
   frameworks.py --json FILE [--only NAME,...] [--backend simulated]
 
 A line `# run: WORD...` in a program says:
-  timed       its times are compared; nothing runs beside it
+  timed       its times are compared, as the median of the ratios of all turns; nothing runs
+              beside it
   alone       nothing runs beside it
   runs=N      so many runs through the product, each between two native ones
   memory=SIZE the quota
@@ -94,7 +95,7 @@ class Runner:
         outcome = {'name': program.name, 'subject': program.subject, 'timed': program.timed}
         outcome |= judge(native, remoted)
         if program.timed and 'error' not in outcome['native'] | outcome['remoted']:
-            outcome |= ratios(outcome)
+            outcome |= ratios(program.name, native, remoted)
         print(f"{program.name}: {outcome['verdict']}", file=sys.stderr, flush=True)
         for where in ('native', 'remoted'):
             if 'error' in outcome[where]:
@@ -139,17 +140,27 @@ def merged(runs):
     return result
 
 
-def ratios(outcome):
-    name, native, remoted = outcome['name'], outcome['native'], outcome['remoted']
-    result = judged('', remoted['seconds'] / native['seconds'], LIMITS.get(name))
-    if native.get('processor'):
-        ratio = remoted['processor'] / native['processor']
-        result |= judged('processor_', ratio, PROCESSOR_LIMITS.get(name))
+def ratios(name, native, remoted):
+    result = judged('', turns(native, remoted, 'seconds'), LIMITS.get(name))
+    if native[0].get('processor'):
+        of_turns = turns(native, remoted, 'processor')
+        result |= judged('processor_', of_turns, PROCESSOR_LIMITS.get(name))
     return result
 
 
-def judged(prefix, ratio, limit):
+def turns(native, remoted, figure):
+    """Ratios of each run through the product to the mean of the native ones around it."""
+    return [
+        one[figure] / statistics.mean((before[figure], after[figure]))
+        for before, one, after in zip(native, remoted, native[1:], strict=False)
+    ]
+
+
+def judged(prefix, of_turns, limit):
+    ratio = statistics.median(of_turns)
     figure = {f'{prefix}ratio': ratio}
+    if len(of_turns) > 1:
+        figure[f'{prefix}spread'] = [min(of_turns), max(of_turns)]
     if limit is not None:
         figure |= {f'{prefix}limit': f'<= {limit}', f'{prefix}holds': ratio <= limit}
     return figure

@@ -54,8 +54,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 ### Calls, copies and frameworks
 
 - Each figure is measured natively and through the product in one run, in turns. The median counts.
-  Brackets have the least and the greatest ratio of one turn. Of calls and copies, the ratio is the
-  median of those of nine turns.
+  Brackets have the least and the greatest ratio of one turn; before them is the median of those
+  ratios.
 - Processor time is that of the program and its worker together.
 - A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
   may have one: *first call* of the tenants.
@@ -243,7 +243,7 @@ function frameworkRows(one: Framework): string[][] {
     one.name,
     time(native.seconds),
     time(remoted.seconds),
-    ratioWithSpread(one.ratio),
+    ratioWithSpread(one.ratio, one.spread),
     one.equal ? 'yes' : 'NO',
     verdict(one.limit, one.holds),
   ];
@@ -252,7 +252,7 @@ function frameworkRows(one: Framework): string[][] {
     `${one.name}, processor time`,
     time(native.processor),
     time(remoted.processor),
-    ratioWithSpread(one.processor_ratio),
+    ratioWithSpread(one.processor_ratio, one.processor_spread),
     '',
     verdict(one.processor_limit, one.processor_holds),
   ];

@@ -46,10 +46,13 @@ export interface Framework {
   /** Results that natively differ from run to run. */
   readonly varying?: readonly string[];
   readonly ratio?: number;
+  /** The least and the greatest ratio of one turn. */
+  readonly spread?: readonly [number, number];
   readonly limit?: string;
   readonly holds?: boolean;
   /** Processor time, worker included. */
   readonly processor_ratio?: number;
+  readonly processor_spread?: readonly [number, number];
   readonly processor_limit?: string;
   readonly processor_holds?: boolean;
 }

@@ -1,5 +1,5 @@
 """Transformers: GPT-2 small, fp16, random weights, 128 tokens"""
-# run: timed runs=2
+# run: timed runs=5
 
 import os
 

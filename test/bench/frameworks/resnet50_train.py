@@ -1,5 +1,5 @@
 """ResNet-50 training, fp32, 10 steps"""
-# run: timed
+# run: timed runs=5
 
 from resnet50 import train_resnet50
 
