@@ -44,7 +44,7 @@ ClientChannel::~ClientChannel() {
   if (memory_ == nullptr) return;
   if (process_ == getpid()) {
     barrier::publish<std::uint32_t>(memory_->closed, 1);
-    wakeIfAsleep(memory_->workerSeat);
+    wakeIfAsleep(memory_->clientSeat, memory_->workerSeat);
   }
   unmapChannel(memory_);
 }
@@ -106,7 +106,7 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
   tail_ += frameSpan(length);
   barrier::note(memory_->firstWord(tail_), std::uint64_t{0});
   barrier::publish(memory_->firstWord(begin), firstWord(header));
-  wakeIfAsleep(memory_->workerSeat);
+  wakeIfAsleep(memory_->clientSeat, memory_->workerSeat);
   if (++frames_ == kBlockFrames) [[unlikely]] {
     frames_ = 0;
     blockEnds_[0] = std::exchange(blockEnds_[1], tail_);

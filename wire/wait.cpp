@@ -24,9 +24,14 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-bool sharesProcessor(Seat& mine, const Seat& peer) {
-  const auto processor = static_cast<std::uint32_t>(sched_getcpu() + 1);  // 0: unknown
+std::uint32_t noteProcessor(Seat& mine) {
+  const auto processor = static_cast<std::uint32_t>(sched_getcpu() + 1);
   if (barrier::glance(mine.processor) != processor) barrier::note(mine.processor, processor);
+  return processor;
+}
+
+bool sharesProcessor(Seat& mine, const Seat& peer) {
+  const std::uint32_t processor = noteProcessor(mine);
   return processor != 0 && barrier::glance(peer.processor) == processor;
 }
 

@@ -65,10 +65,16 @@ inline std::uint32_t sleepReason(const Seat& peer) {
   return barrier::sleepReason(peer.sleeps, peer.expedites);
 }
 
-/// Publisher, after barrier::publish(): wakes the peer if it sleeps.
-inline void wakeIfAsleep(Seat& peer) {
-  if (sleepReason(peer) != 0) [[unlikely]]
-    wake(peer.sleeps);
+/// Notes the processor that this end runs on, counted from 1; 0 if it is unknown.
+std::uint32_t noteProcessor(Seat& mine);
+
+/// Publisher, after barrier::publish(): wakes the peer if it sleeps. It may have slept because this
+/// end was last seen on its processor, and has moved since.
+inline void wakeIfAsleep(Seat& mine, Seat& peer) {
+  if (sleepReason(peer) == 0) [[likely]]
+    return;
+  noteProcessor(mine);
+  wake(peer.sleeps);
 }
 
 /// Sleeper, after barrier::announceSleep(): returns how long it may sleep, in ns. If the program

@@ -140,7 +140,7 @@ void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint
   const std::size_t payload = encoder.failed() ? 0 : encoder.size();
   memory_->replyHeader = {static_cast<std::uint32_t>(sizeof(ReplyHeader) + payload), status, text};
   barrier::publish(memory_->replies, ++replies_);
-  wakeIfAsleep(memory_->clientSeat);
+  wakeIfAsleep(memory_->workerSeat, memory_->clientSeat);
 }
 
 std::span<std::byte> WorkerChannel::replyMemory() {

@@ -256,6 +256,24 @@ TEST_CASE("a frame wakes a sleeping worker, and a reply a sleeping client") {
   CHECK(pair.worker->end() == ChannelEnd::drained);
 }
 
+TEST_CASE("an end that is woken learns on which processor the other one is") {
+  constexpr std::uint32_t kNone = 1U << 30;
+  SharedMapping scene;
+  scene.memory().clientSeat.processor = kNone;
+  send(*scene.client, 8, 1);
+  CHECK(scene.memory().clientSeat.processor == kNone);  // the worker is awake
+  scene.memory().workerSeat.sleeps = kSleepsForFrame;
+  send(*scene.client, 8, 2, kFrameWantsReply);
+  CHECK(scene.memory().clientSeat.processor != kNone);
+  scene.memory().workerSeat.processor = kNone;
+  scene.memory().clientSeat.sleeps = kSleepsForReply;
+  FrameHeader header;
+  Decoder payload;
+  for (int i = 0; i < 2; ++i) REQUIRE(scene.worker->next(header, payload));
+  scene.worker->reply(scene.worker->replyEncoder(), 0, 0);
+  CHECK(scene.memory().workerSeat.processor != kNone);
+}
+
 TEST_CASE("a client sleeps behind many frames, and wakes before its reply comes") {
   SharedMapping scene;
   constexpr std::uint16_t kFrames = 600;
