@@ -109,6 +109,9 @@ class WorkerChannel {
   /// client can still change it.
   std::optional<FrameHeader> glance() const;
 
+  /// Whether the client has published frames that next() has not returned yet. Any thread.
+  bool hasMore() const;
+
   /// Encoder for the reply's payload; reply() sends it. Frames without kFrameWantsReply get no
   /// reply. A payload that does not fit is omitted, and the client's decoder fails.
   Encoder replyEncoder();

@@ -88,6 +88,12 @@ std::optional<FrameHeader> WorkerChannel::glance() const {
   return header;
 }
 
+/// The client can write `head`, too: then this may be wrong, but reads nothing but the ring.
+bool WorkerChannel::hasMore() const {
+  const std::uint64_t head = barrier::observe(memory_->head) & ~std::uint64_t{kFrameAlignment - 1};
+  return barrier::observe(memory_->firstWord(head)) != 0;
+}
+
 /// A forked child of the client may still write: the worker reads no more than a ring holds.
 bool WorkerChannel::drained() {
   if (lastHead_ == 0) lastHead_ = head_ + kRequestBytes;

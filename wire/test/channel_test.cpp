@@ -133,7 +133,9 @@ TEST_CASE("a wait ends when the GPU tells so, and its reply comes later") {
     CHECK(pair.client->awaitReply(header, true).finished());
     CHECK(header.status == 0);
     // The reply to the next frame is another, also while this one is still to come.
+    CHECK_FALSE(pair.worker->hasMore());
     send(*pair.client, 0, 2, kFrameWantsReply);
+    CHECK(pair.worker->hasMore());
     pair.worker->reply(pair.worker->replyEncoder(), 5, 0);
     REQUIRE(pair.worker->next(frame, payload));
     CHECK(frame.call == 2);

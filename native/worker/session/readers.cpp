@@ -72,8 +72,9 @@ void Readers::proceed() {
 
 bool Readers::areDrained() {
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(
-      all_, [](const Reader* reader) { return reader->answers_.load(std::memory_order_relaxed); });
+  return std::ranges::all_of(all_, [](const Reader* reader) {
+    return reader->answers_.load(std::memory_order_relaxed) && !reader->channel_->hasMore();
+  });
 }
 
 void Readers::drain() {

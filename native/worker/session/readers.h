@@ -31,7 +31,7 @@ class Readers {
     Reader& operator=(const Reader&) = delete;
 
     /// Whether the thread is at a call that has an answer. An honest client sends no frame behind
-    /// it before it has the answer.
+    /// it before it has the answer, or the GPU has ended its wait (WorkerChannel::endOfWait()).
     void answers(bool now) { answers_.store(now, std::memory_order_relaxed); }
 
     /// Called when the thread has a frame and its turn, before it executes the frame. Waits while

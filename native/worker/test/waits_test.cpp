@@ -6,6 +6,7 @@
 
 #include "native/worker/test/ring_client.h"
 #include "native/worker/test/session_fixture.h"
+#include "test/unit/waiting.h"
 #include "wire/launch.h"
 
 namespace {
@@ -110,6 +111,25 @@ TEST_CASE_FIXTURE(Fixture, "a client that ends its wait itself does not end the 
   CHECK(call(CallNumber::cuStreamQuery, stream).status == CUDA_ERROR_NOT_READY);
   ended.release();
   CHECK(session.driver.cuStreamSynchronize(blocked) == CUDA_SUCCESS);
+}
+
+TEST_CASE("what a client sends when its wait has ended, before the reply, is read at its end") {
+  const auto client = wire::ClientChannel::create();
+  const auto channel = wire::WorkerChannel::attach(client->file());
+  const auto publish = [&](std::uint16_t flags) { client->publish(client->begin(0), 1, flags, 0); };
+  worker::Figures::Word waiting{0};
+  worker::Readers readers(waiting);
+  worker::Readers::Reader reader(readers, channel.get());
+  wire::FrameHeader frame;
+  wire::Decoder payload;
+  publish(wire::kFrameWantsReply);
+  REQUIRE(channel->next(frame, payload));
+  reader.answers(true);
+  readers.drain();  // waits for nothing: the client is gone, and has sent nothing more
+  publish(0);
+  const unit::Waiter drains([&] { readers.drain(); });
+  CHECK(drains.waits());
+  CHECK(channel->next(frame, payload));
 }
 
 }  // namespace
