@@ -35,6 +35,18 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   return status;
 }
 
+/// Threads wait for a word that the GPU writes. The driver learns up to half a microsecond later
+/// that the stream has ended (H200, driver 580), so right behind a wait it may still say no.
+CUresult askStream(CUstream stream) {
+  constexpr std::uint64_t kLateNanoseconds = 5'000;
+  CUresult status = remote::cuStreamQuery(stream);
+  if (status != CUDA_ERROR_NOT_READY) return status;
+  const std::uint64_t until = Session::current()->waitedAt() + kLateNanoseconds;
+  while (status == CUDA_ERROR_NOT_READY && wire::monotonicNanoseconds() < until)
+    status = remote::cuStreamQuery(stream);
+  return status;
+}
+
 }  // namespace
 
 /// Another process may record an event that it shares, without any call of this one.
@@ -62,6 +74,6 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   return call.wait(reply);
 }
 
-CUresult cuStreamQuery(CUstream hStream) { return query(hStream, true, remote::cuStreamQuery); }
+CUresult cuStreamQuery(CUstream hStream) { return query(hStream, true, askStream); }
 
 }  // namespace interposer

@@ -73,6 +73,10 @@ class Session {
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
   void noteFault() { faulted_.store(true, std::memory_order_relaxed); }
 
+  /// When a thread last had waited for the GPU, in ns of the monotonic clock.
+  std::uint64_t waitedAt() const { return waitedAt_.load(std::memory_order_relaxed); }
+  void noteWait(std::uint64_t now) { waitedAt_.store(now, std::memory_order_relaxed); }
+
   /// Whether other processes may use memory of this one.
   bool exportsMemory() const { return exportsMemory_.load(std::memory_order_acquire); }
   void noteExport() { exportsMemory_.store(true, std::memory_order_release); }
@@ -109,6 +113,7 @@ class Session {
   std::atomic<bool> faulted_{false};
   std::atomic<bool> exportsMemory_{false};
   std::atomic<std::uint64_t> captures_{0};
+  alignas(64) std::atomic<std::uint64_t> waitedAt_{0};
 
   std::mutex sendMutex_;
   std::atomic<std::uint64_t> lastMemory_{0};

@@ -26,14 +26,15 @@ bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
 }
 
 bool CompletionWord::follow(CUstream stream, const wire::WorkerChannel::EndOfWait& end) {
-  return driver_.cuStreamWriteValue64_v2 != nullptr && enqueue(stream, end.word, end.number);
+  return enqueue(stream, end.word, end.number);
 }
 
 bool CompletionWord::enqueue(CUstream stream, Word* word, std::uint64_t value) {
   awaited_ = word;
   awaitedValue_ = value;
-  return driver_.cuStreamWriteValue64_v2(stream, reinterpret_cast<CUdeviceptr>(word), value, 0) ==
-         CUDA_SUCCESS;
+  return driver_.cuStreamWriteValue64_v2 != nullptr &&
+         driver_.cuStreamWriteValue64_v2(stream, reinterpret_cast<CUdeviceptr>(word), value, 0) ==
+             CUDA_SUCCESS;
 }
 
 bool CompletionWord::await() const {
@@ -44,7 +45,7 @@ bool CompletionWord::await() const {
 bool CompletionWord::prepare(unsigned contextsEnded) {
   if (word_ != nullptr && contextsEnded == contextsEnded_) [[likely]]
     return true;
-  if (refused_ || driver_.cuStreamWriteValue64_v2 == nullptr) return false;
+  if (refused_) return false;
   if (word_ == nullptr) {
     void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return refused_ = true, false;
