@@ -58,7 +58,7 @@ Return writeKeyed(void* device, unsigned key, unsigned* out, const unsigned (&va
 TEXT(nvmlDeviceGetName, "Simulated GPU")
 TEXT(nvmlDeviceGetVbiosVersion, "00.00.00.00.00")
 NUMBER(nvmlDeviceGetArchitecture, 9)  // Hopper
-NUMBER(nvmlDeviceGetBrand, 18)        // NVIDIA
+NUMBER(nvmlDeviceGetBrand, 14)        // NVIDIA
 NUMBER(nvmlDeviceGetBusType, 2)       // PCIe
 NUMBER(nvmlDeviceGetBoardId, 6)
 NUMBER(nvmlDeviceGetComputeMode, 0)

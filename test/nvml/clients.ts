@@ -33,6 +33,7 @@ export function nvidiaSmi(smi: string): Client[] {
     client(['-L'], NAME, UUID),
     client(
       ['-q'],
+      /Product Brand +: NVIDIA$/m,
       /Total +: 2048 MiB/,
       /Used +: 512 MiB/,
       /Process ID +: \d+/,
