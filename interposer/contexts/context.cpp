@@ -91,6 +91,7 @@ CUresult changeCurrentContext(const std::function<CUresult(ContextRecord&)>& cha
 }
 
 unsigned contextChanges() { return contexts().changes.load(std::memory_order_relaxed); }
+void contextChanged() { ++contexts().changes; }
 
 namespace {
 
@@ -248,10 +249,12 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* acti
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (!validDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
   if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  ContextRecord record;
-  findContext(primaryContext(dev), record);
-  *flags = record.flags;
-  *active = record.live ? 1 : 0;
+  const auto context = handle<CUcontext>(wire::primaryContextHandle(dev));
+  const std::shared_lock lock(contexts().mutex);
+  const auto found = contexts().records.find(context);
+  const bool known = found != contexts().records.end();
+  *flags = known ? found->second.flags : 0;
+  *active = known && found->second.live ? 1 : 0;
   return CUDA_SUCCESS;
 }
 

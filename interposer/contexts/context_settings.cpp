@@ -38,6 +38,31 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinity
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  Thread& thread = Thread::current();
+  const CUcontext context = thread.context();
+  const unsigned changes = contextChanges();
+  const bool mayKnow = pvalue != nullptr && context != nullptr && KnownLimits::isFixed(limit) &&
+                       Session::current()->mayRepeat();
+  if (!mayKnow) return remote::cuCtxGetLimit(pvalue, limit);
+  if (const auto* known = thread.limits.find(context, changes, limit)) {
+    if (known->status == CUDA_SUCCESS) *pvalue = known->value;
+    return known->status;
+  }
+  const CUresult status = remote::cuCtxGetLimit(pvalue, limit);
+  if (status == CUDA_SUCCESS) thread.limits.note(context, changes, limit, {status, *pvalue});
+  if (status == CUDA_ERROR_UNSUPPORTED_LIMIT)
+    thread.limits.note(context, changes, limit, {status, 0});
+  return status;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  const CUresult status = remote::cuCtxSetLimit(limit, value);
+  contextChanged();
+  return status;
+}
+
 CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -45,9 +45,10 @@ CUcontext primaryContext(CUdevice device);
 void contextMade(CUcontext context, CUdevice device);
 void contextEnded(CUcontext context);
 
-/// A counter that changes when a context is created or destroyed: then a handle may mean another
-/// context in the worker.
+/// A counter that changes when a context is created or destroyed, because a handle may then mean
+/// another context in the worker, and when its limits are set.
 unsigned contextChanges();
+void contextChanged();
 
 /// Whether the program ever had an event that other processes can use.
 bool sharesEvents();

@@ -12,12 +12,6 @@ namespace interposer {
 
 namespace {
 
-/// Whether the driver would give no other answer for another reason: an error of the context, or a
-/// capture that forbids queries.
-bool mayRepeat(const Session& session) {
-  return !session.lost() && !session.faulted() && !session.capturing() && !session.synchronous();
-}
-
 template <class T>
 CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   Session* const session = Session::current();
@@ -25,7 +19,7 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
     return Session::ready();
   Thread& thread = Thread::current();
   const CUcontext context = thread.context();
-  if (mayNote && mayRepeat(*session) &&
+  if (mayNote && session->mayRepeat() &&
       thread.completed.holds(context, number(object), session->order.changes(),
                              wire::monotonicNanoseconds()))
     return CUDA_SUCCESS;
@@ -62,7 +56,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   const Thread& thread = Thread::current();
   const std::uint64_t until =
       thread.completed.endedUntil(thread.context(), number(hStream), session->order.changes());
-  if (until != 0 && mayRepeat(*session) && wire::monotonicNanoseconds() < until)
+  if (until != 0 && session->mayRepeat() && wire::monotonicNanoseconds() < until)
     return CUDA_SUCCESS;
   const std::uint64_t stream = number(hStream);
   const bool shares = session->streamThreads.mayShareWait(stream, thread.number);

@@ -83,6 +83,9 @@ class Session {
 
   /// Whether a stream of this process may be capturing.
   bool capturing() const { return (captures_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
+  /// Whether the driver would give the answer that it gave before, as far as that does not depend
+  /// on what was asked.
+  bool mayRepeat() const { return !lost() && !faulted() && !capturing() && !synchronous(); }
   /// Takes the worker's number of captures. The upper half counts the changes of that number.
   void noteCaptures(std::uint64_t state);
 

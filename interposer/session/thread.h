@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "interposer/contexts/known_limits.h"
 #include "interposer/session/completed.h"
 #include "wire/channel.h"
 
@@ -38,6 +39,7 @@ struct Thread {
   /// By their handles: where findKernel() looks first.
   std::array<std::pair<std::uint64_t, std::shared_ptr<Kernel>>, kKernelsRemembered> kernels{};
   Completed completed;
+  KnownLimits limits;
   std::uint64_t changes = 0;  ///< count of changes (submission_order.h) behind the last call
   unsigned waiting = 0;       ///< above 0: all calls wait for their replies (Waiting in call.h)
   CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
