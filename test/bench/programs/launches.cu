@@ -51,6 +51,14 @@ int main() {
   });
   report("launch and synchronize", pair / 2000 * 1e6, "us");
 
+  const double whole = best(5, [&] {
+    for (int i = 0; i < 2000; ++i) {
+      nothing<<<1, 32>>>();
+      CHECK(cudaDeviceSynchronize());
+    }
+  });
+  report("launch and synchronize the device", whole / 2000 * 1e6, "us");
+
   allocate("cuMemAlloc and cuMemFree of 4 KiB", 4 << 10, 200);
   allocate("cuMemAlloc and cuMemFree of 1 MiB", 1 << 20, 200);
   allocate("cuMemAlloc and cuMemFree of 1 GiB", 1 << 30, 20);
