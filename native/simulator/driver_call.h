@@ -61,4 +61,17 @@ CUresult inContext(Body&& body) noexcept {
   });
 }
 
+/// Runs the body of a call on an object that names its context, so no context must be current. A
+/// current one that is destroyed is an error.
+template <class Body>
+CUresult withoutContext(Body&& body) noexcept {
+  return inDriver([&]() -> CUresult {
+    Context* context = nullptr;
+    const CUresult current = currentContext(context);
+    if (current == CUDA_ERROR_CONTEXT_IS_DESTROYED) return current;
+    const CUresult status = fault();
+    return status == CUDA_SUCCESS ? body() : status;
+  });
+}
+
 }  // namespace simulator

@@ -15,13 +15,22 @@ namespace {
 constexpr unsigned kCreateFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
+template <class Body>
+CUresult withEvent(CUevent handle, Body&& body) {
+  const auto event = Handles<Event>::all().find(handle);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(event);
+}
+
 /// Runs body(std::shared_ptr<Event>) on the event that a handle names.
 template <class Body>
 CUresult onEvent(CUevent handle, Body&& body) {
-  return inContext([&](Context&) -> CUresult {
-    const auto event = Handles<Event>::all().find(handle);
-    return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(event);
-  });
+  return inContext([&](Context&) { return withEvent(handle, body); });
+}
+
+/// As onEvent, also on a thread without a current context.
+template <class Body>
+CUresult onEventOfAnyThread(CUevent handle, Body&& body) {
+  return withoutContext([&] { return withEvent(handle, body); });
 }
 
 /// Runs body(Context&, std::shared_ptr<Event>) unless a stream of the context captures.
@@ -109,7 +118,7 @@ DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 DRIVER_CALL cuEventDestroy_v2(CUevent hEvent) {
-  return onEvent(hEvent, [&](const auto&) -> CUresult {
+  return onEventOfAnyThread(hEvent, [&](const auto&) -> CUresult {
     return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                                            : CUDA_SUCCESS;
   });
@@ -123,7 +132,7 @@ DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 }
 
 DRIVER_CALL cuEventQuery(CUevent hEvent) {
-  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+  return onEventOfAnyThread(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
     if (event->shared != nullptr)
@@ -135,7 +144,7 @@ DRIVER_CALL cuEventQuery(CUevent hEvent) {
 }
 
 DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
-  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+  return onEventOfAnyThread(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
     if (event->shared != nullptr) event->shared->wait(event->shared->latest());
