@@ -25,6 +25,8 @@ class LinkedProgram;
 /// Shared memory behind the program's own, for cooperative groups larger than a warp:
 /// %reserved_smem_offset_*.
 inline constexpr std::uint32_t kReservedShared = 1024;
+/// A GPU allocates a block's shared memory in this unit, and only an access behind it is a fault.
+inline constexpr std::uint32_t kSharedUnit = 128;
 
 /// One grid while it runs, shared by the threads that work on it.
 struct Run {
@@ -51,9 +53,12 @@ struct Run {
       text;  ///< what blocks printed, to be delivered in their order
   std::size_t textBytes = 0;
 
-  /// Bytes that an access may touch: the reserved ones too, where the kernel asks for them.
+  /// Bytes that an access may touch: the reserved ones too, where the kernel asks for them. Without
+  /// a check they end at a whole unit.
   std::uint32_t sharedMapped() const {
-    return kernel.usesReserved ? ((sharedBytes + 15) & ~15u) + kReservedShared : sharedBytes;
+    const std::uint32_t own =
+        kernel.usesReserved ? ((sharedBytes + 15) & ~15u) + kReservedShared : sharedBytes;
+    return checker ? own : (own + kSharedUnit - 1) & ~(kSharedUnit - 1);
   }
   void print(std::uint64_t block, std::string_view line);
   void deliver();

@@ -19,7 +19,7 @@ TEST_CASE("a wrong address or trap is a fault") {
   CHECK(resultOf("ld.global.u32 %r2, [%rd1-4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf("mov.u64 %rd4, 0;\nld.u32 %r2, [%rd4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+128], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;") ==
         CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;") ==
@@ -132,8 +132,6 @@ TEST_CASE("dynamic shared memory follows the static") {
   CHECK(out[1] == 64u);
   CHECK(out[2] == 96u);
   CHECK(out[3] == 0u);
-  CHECK(module.run("k", {.dynamicShared = 4}, out.address(), out.address()) ==
-        CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 // LLVM declares shared arrays so.
@@ -283,6 +281,13 @@ TEST_CASE("a regular access faults as any other") {
   CHECK(resultOf(shared + "ld.shared.u32 %r4, [%r2+4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf(shared + "st.shared.u32 [%r2+4], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(resultOf(shared + "ld.shared.u32 %r4, [%r2+1];") == CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_CASE("shared memory ends at a whole unit of 128 bytes") {
+  const std::string last = ".shared .align 4 .b8 s[4];\n mov.u32 %r2, s;\n";
+  CHECK(resultOf(last + "st.shared.u32 [%r2+124], %r1;") == CUDA_SUCCESS);
+  CHECK(resultOf(last + "st.shared.u32 [%r2+128], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("mov.u32 %r2, 0;\n st.shared.u32 [%r2], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST_CASE("each thread of a block finds its own coordinates") {
