@@ -62,11 +62,14 @@ CUresult loadImage(CUmodule* handle, const void* image, JitOptions options) {
 }
 
 template <class Body>
+CUresult withModule(CUmodule handle, Body&& body) {
+  const auto module = Handles<Module>::all().find(handle);
+  return module == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(*module);
+}
+
+template <class Body>
 CUresult onModule(CUmodule handle, Body&& body) {
-  return inContext([&](Context&) -> CUresult {
-    const auto module = Handles<Module>::all().find(handle);
-    return module == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(*module);
-  });
+  return inContext([&](Context&) { return withModule(handle, body); });
 }
 
 }  // namespace
@@ -94,12 +97,14 @@ DRIVER_CALL cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
 }
 
 DRIVER_CALL cuModuleUnload(CUmodule hmod) {
-  return onModule(hmod, [](Module& module) -> CUresult {
-    if (module.library != nullptr) return CUDA_ERROR_NOT_PERMITTED;
-    synchronize(module.context);
-    if (fault() != CUDA_SUCCESS) return fault();
-    unload(module);
-    return CUDA_SUCCESS;
+  return withoutContext([&] {
+    return withModule(hmod, [](Module& module) -> CUresult {
+      if (module.library != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+      synchronize(module.context);
+      if (fault() != CUDA_SUCCESS) return fault();
+      unload(module);
+      return CUDA_SUCCESS;
+    });
   });
 }
 
