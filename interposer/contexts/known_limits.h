@@ -1,4 +1,5 @@
-// The driver's answers to cuCtxGetLimit. cuBLASLt asks before each matrix product.
+// The driver's answers to cuCtxGetLimit. cuBLASLt asks for CU_LIMIT_CIG_ENABLED before each matrix
+// product.
 #pragma once
 
 #include <array>
