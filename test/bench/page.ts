@@ -73,6 +73,9 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   [tells the client itself](decisions/2026-11-21-the-gpu-says-when-a-launch-is-done.md) that the
   wait has ended. In builds that ran in turns on another machine, that made 0.981 (0.861 to 1.159)
   instead of 1.030 (0.932 to 1.154).
+- GPT-2 spends most of its time in Python, and its runs differ by half. On another machine, of
+  2026-11-30, the medians made 1.11 and the fastest runs 0.88. The fastest runs of the table's made
+  0.87.
 - With 8 threads, the worker [spins at the driver's
   mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
   1.207 instead of 1.005 on one machine, and 1.115 (1.081 to 1.253) instead of 0.964 (0.944 to
