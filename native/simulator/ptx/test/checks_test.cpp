@@ -56,6 +56,15 @@ const std::string kSlot = R"(
   add.u32 %r2, %r2, %r3;
 )";
 
+// Without a check it ends at a whole unit of 128 bytes.
+TEST_CASE("shared memory ends at the block's last byte") {
+  CHECK(runWith(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;", {}).result ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(runWith(".shared .align 4 .b8 fixed[20];\nst.shared.u32 [dynamic+4], %r1;",
+                {.dynamicShared = 4}, ".extern .shared .align 16 .b8 dynamic[];\n")
+            .result == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_CASE("a missing barrier is a race in shared memory") {
   const std::string body = kSlot + R"(
   st.shared.u32 [%r2], %r1;
