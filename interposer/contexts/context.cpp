@@ -142,13 +142,13 @@ void contextMade(CUcontext context, CUdevice device) {
   ContextRecord& record = recordOf(context, device, false);
   record.live = true;
   record.bits = wire::contextBits(wire::primaryContextHandle(device));
-  ++contexts().changes;
+  contextChanged();
 }
 
 void contextEnded(CUcontext context) {
   const std::lock_guard lock(contexts().mutex);
   contexts().records[context].live = false;
-  ++contexts().changes;
+  contextChanged();
 }
 
 CUcontext primaryContext(CUdevice device) {
@@ -171,7 +171,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
         status != CUDA_SUCCESS)
       return status;
     record.live = true;
-    ++contexts().changes;
+    contextChanged();
   }
   ++record.retained;
   *pctx = context;
@@ -193,7 +193,7 @@ struct Leftovers {
 /// Forgets the content of a context that has ended. Release the returned object when no lock is
 /// held.
 std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& record) {
-  ++contexts().changes;
+  contextChanged();
   Session::current()->deviceRanges.clear();
   forgetKernelAttributes();
   forgetCode(number(context));
@@ -283,7 +283,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
     record.flags = flags;
   }
   push(context);
-  ++contexts().changes;
+  contextChanged();
   *pctx = context;
   return CUDA_SUCCESS;
 }

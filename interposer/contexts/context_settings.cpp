@@ -46,14 +46,12 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   const bool mayKnow = pvalue != nullptr && context != nullptr && KnownLimits::isFixed(limit) &&
                        Session::current()->mayRepeat();
   if (!mayKnow) return remote::cuCtxGetLimit(pvalue, limit);
-  if (const auto* known = thread.limits.find(context, changes, limit)) {
-    if (known->status == CUDA_SUCCESS) *pvalue = known->value;
-    return known->status;
+  if (const auto known = thread.limits.find(context, changes, limit)) {
+    *pvalue = *known;
+    return CUDA_SUCCESS;
   }
   const CUresult status = remote::cuCtxGetLimit(pvalue, limit);
-  if (status == CUDA_SUCCESS) thread.limits.note(context, changes, limit, {status, *pvalue});
-  if (status == CUDA_ERROR_UNSUPPORTED_LIMIT)
-    thread.limits.note(context, changes, limit, {status, 0});
+  if (status == CUDA_SUCCESS) thread.limits.note(context, changes, limit, *pvalue);
   return status;
 }
 

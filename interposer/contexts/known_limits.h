@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 
 #include "cuda_abi.h"
 
@@ -12,32 +13,24 @@ namespace interposer {
 /// Belongs to one thread, and to the last context that it asked about. `changes`: contextChanges().
 class KnownLimits {
  public:
-  struct Answer {
-    CUresult status = CUDA_ERROR_UNKNOWN;
-    std::size_t value = 0;
-  };
-
   /// Whether only cuCtxSetLimit changes it. The driver enlarges the stack for kernels by itself.
   static bool isFixed(CUlimit limit) { return limit > CU_LIMIT_STACK_SIZE && limit < CU_LIMIT_MAX; }
 
-  /// Null if the driver must be asked.
-  const Answer* find(CUcontext context, unsigned changes, CUlimit limit) const {
-    const bool known = context == context_ && changes == changes_ && known_[limit];
-    return known ? &answers_[limit] : nullptr;
+  /// Empty if the driver must be asked.
+  std::optional<std::size_t> find(CUcontext context, unsigned changes, CUlimit limit) const {
+    return context == context_ && changes == changes_ ? values_[limit] : std::nullopt;
   }
-  void note(CUcontext context, unsigned changes, CUlimit limit, Answer answer) {
-    if (context != context_ || changes != changes_) known_ = {};
+  void note(CUcontext context, unsigned changes, CUlimit limit, std::size_t value) {
+    if (context != context_ || changes != changes_) values_ = {};
     context_ = context;
     changes_ = changes;
-    known_[limit] = true;
-    answers_[limit] = answer;
+    values_[limit] = value;
   }
 
  private:
   CUcontext context_ = nullptr;
   unsigned changes_ = 0;
-  std::array<bool, CU_LIMIT_MAX> known_{};
-  std::array<Answer, CU_LIMIT_MAX> answers_{};
+  std::array<std::optional<std::size_t>, CU_LIMIT_MAX> values_{};
 };
 
 }  // namespace interposer
