@@ -1,5 +1,5 @@
-// A word of host memory that the GPU writes when a stream has finished its work. It is seen
-// 0.4 us before cuStreamSynchronize returns (H200, driver 580). That offsets the round trip between
+// A word of host memory that the GPU writes when a stream has finished its work. It is seen 0.4 us
+// before cuStreamSynchronize returns (H200, driver 580). That offsets the round trip between
 // client and worker, so launch plus synchronize takes as long as natively.
 #pragma once
 

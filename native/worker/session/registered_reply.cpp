@@ -4,13 +4,6 @@
 
 namespace worker {
 
-namespace {
-
-/// A registration takes 0.2 ms, as long as it saves in 100 copies or 500 waits (H200, driver 580).
-constexpr unsigned kUsesBefore = 64;
-
-}  // namespace
-
 RegisteredReply::~RegisteredReply() {
   if (!unregister()) (void)channel_.release();
 }

@@ -13,6 +13,10 @@ namespace worker {
 /// Belongs to one thread of the worker.
 class RegisteredReply {
  public:
+  /// A registration takes 0.2 ms, as long as it saves in 100 copies or 500 waits (H200, driver
+  /// 580).
+  static constexpr unsigned kUsesBefore = 64;
+
   RegisteredReply(const Driver& driver, std::unique_ptr<wire::WorkerChannel>& channel)
       : driver_(driver), channel_(channel) {}
   /// If the driver does not unregister the memory, the channel stays mapped: the GPU may still

@@ -12,10 +12,8 @@
 
 namespace {
 
+using worker::test::kEmptyKernel;
 using worker::test::kMiB;
-
-const std::string kText =
-    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 struct Fixture : worker::test::SimulatedSession {
   Fixture() : SimulatedSession(1024 * kMiB) {}
@@ -68,7 +66,7 @@ std::string inFrame(std::string image) {
 
 TEST_CASE("an image inside the frame loads") {
   Fixture test;
-  const std::string image = terminated(kText);
+  const std::string image = terminated(kEmptyKernel);
   const auto loaded = test.load({image.size()}, inFrame(image));
   REQUIRE(loaded.status == CUDA_SUCCESS);
   CHECK(test.frames.call(CallNumber::cuModuleUnload, loaded.handle).status == CUDA_SUCCESS);
@@ -76,15 +74,15 @@ TEST_CASE("an image inside the frame loads") {
 
 TEST_CASE("an image inside the frame ends where the frame says") {
   Fixture test;
-  const std::string image = terminated(kText);
-  CHECK(test.load({kText.size()}, inFrame(kText)).status == CUDA_ERROR_INVALID_IMAGE);
+  const std::string image = terminated(kEmptyKernel);
+  CHECK(test.load({kEmptyKernel.size()}, inFrame(kEmptyKernel)).status == CUDA_ERROR_INVALID_IMAGE);
   CHECK(test.load({image.size(), image.size()}, inFrame(image) + inFrame(image)).status ==
         CUDA_ERROR_INVALID_IMAGE);
   CHECK(test.quota.used() == 0);
 }
 
 TEST_CASE("a length that exceeds the frame, or the limit, ends the session") {
-  const std::string image = terminated(kText);
+  const std::string image = terminated(kEmptyKernel);
   for (const std::uint64_t length :
        {std::uint64_t{4096}, std::uint64_t{wire::kInlineImageBytes} + 1, ~std::uint64_t{0},
         ~std::uint64_t{0} - 7}) {
@@ -97,7 +95,7 @@ TEST_CASE("a length that exceeds the frame, or the limit, ends the session") {
 }
 
 TEST_CASE("an image without zeros behind it ends the session") {
-  const std::string image = terminated(kText);
+  const std::string image = terminated(kEmptyKernel);
   for (const std::size_t place : {image.size(), image.size() + wire::kImageZeros - 1}) {
     Fixture test;
     std::string content = inFrame(image);

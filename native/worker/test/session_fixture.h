@@ -22,6 +22,10 @@ namespace worker::test {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
+/// PTX text of a kernel `k`.
+inline const std::string kEmptyKernel =
+    ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
+
 struct Reply {
   CUresult status = CUDA_SUCCESS;
   std::uint64_t handle = 0;  ///< the first word behind the status

@@ -13,8 +13,6 @@ namespace {
 
 using worker::test::kMiB;
 
-constexpr int kWaitsBefore = 64;  ///< the memory of replies is registered then
-
 /// In place of the driver's: the GPU writes at once, also before the work has ended. A client can
 /// do so, too.
 namespace gpu {
@@ -31,9 +29,8 @@ struct Fixture : worker::test::SimulatedSession {
   Fixture() : SimulatedSession(1024 * kMiB) {
     session.driver.cuStreamWriteValue64_v2 = gpu::write;
     stream = frames.call(CallNumber::cuStreamCreate, 1u).handle;
-    const char text[] =
-        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
-    const auto loaded = load(frames, session, CallNumber::cuLibraryLoadData, 1, text);
+    const auto loaded =
+        load(frames, session, CallNumber::cuLibraryLoadData, 1, worker::test::kEmptyKernel);
     CHECK(loaded.status == CUDA_SUCCESS);
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
@@ -44,7 +41,7 @@ struct Fixture : worker::test::SimulatedSession {
     for (int i = 0; i < 3; ++i) launch.grid[i] = launch.block[i] = 1;
     ring.emplace(session);
     call(CallNumber::cuCtxSetCurrent, context);
-    for (int i = 1; i < kWaitsBefore; ++i) {
+    for (unsigned i = 1; i < worker::RegisteredReply::kUsesBefore; ++i) {
       enqueue(launch);
       CHECK(wait() == CUDA_SUCCESS);
     }

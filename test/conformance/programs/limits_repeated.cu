@@ -1,4 +1,5 @@
-// Limits are asked for again and again: each answer is that of the last setting, by whichever thread, and of the last reset.
+// Limits are asked for again and again: each answer is that of the last setting, by whichever
+// thread, and of the last reset.
 // conformance: judges=itself
 #include <thread>
 

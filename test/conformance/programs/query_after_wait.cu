@@ -13,7 +13,8 @@ static void launchAndWait(cudaStream_t stream, volatile int* word, int value, bo
   store<<<1, 1, 0, stream>>>(word, value);
   int copied = 0;
   if (copies)
-    EXPECT_OK(cudaMemcpyAsync(&copied, const_cast<int*>(word), sizeof copied, cudaMemcpyDefault, stream));
+    EXPECT_OK(cudaMemcpyAsync(&copied, const_cast<int*>(word), sizeof copied, cudaMemcpyDefault,
+                              stream));
   EXPECT_OK(cudaStreamSynchronize(stream));
   EXPECT(*word == value && (!copies || copied == value));
 }
