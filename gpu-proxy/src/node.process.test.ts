@@ -12,6 +12,7 @@ import {
 import { createConnection } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { jest } from '@jest/globals';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { findProcess, isAlive } from '@nvidia-virtual/service/process-table';
@@ -469,6 +470,33 @@ test('clients that send nothing take one warm worker, until a program begins', a
   fourth.client.destroy();
   const starts = [first, second, third, fourth].map(({ session }) => session.workerStart);
   expect(starts).toEqual(['warm', 'cold', 'cold', 'warm']);
+});
+
+test('a program that begins before gpu-proxy lists its session has begun', async () => {
+  node.leave();
+  await restart({ settings: { warmWorkers: () => 1 } });
+  const allocation = await node.create({ memory: 300 * MiB });
+  const connect = async () => {
+    await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
+    const client = createConnection(allocation.socketPath);
+    const live = await until(() => allocation.sessions.find(({ session }) => !session.introduced));
+    client.destroy();
+    return live.workerStart;
+  };
+  expect(await connect()).toBe('warm');
+  await allocation.whenIdle();
+  const { follow } = SessionFiles.prototype;
+  jest.spyOn(SessionFiles.prototype, 'follow').mockImplementationOnce(function (
+    this: SessionFiles,
+    listener,
+  ) {
+    const report = path.join(path.dirname(this.figures), 'report');
+    while (readFileSync(report).length === 0);
+    follow.call(this, listener);
+  });
+  const program = startProgram(allocation, HOLDING);
+  expect(await line(program)).toBe('got 0');
+  expect(await connect()).toBe('warm');
 });
 
 test('the memory of warm workers is not granted to allocations', async () => {

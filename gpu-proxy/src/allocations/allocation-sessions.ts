@@ -196,9 +196,12 @@ export class AllocationSessions {
     );
     this.#sessions.set(record.number, session);
     host.sessionStarted(session);
+    // Its worker may have reported before it was in the list.
+    if (session.workerStart !== 'found' && session.session.introduced)
+      this.#noteIntroduced(record.number);
   }
 
-  /** A found session may have reported before it is in the list. */
+  /** A session may have reported before it is in the list. */
   #noteIntroduced(number: number): void {
     const session = this.#sessions.get(number);
     if (session?.session.gpu) this.#wasted = false;
