@@ -70,12 +70,19 @@ test('removeFromNode() ends our processes and removes our files, nothing else', 
   expect(readdirSync(sockets)).toEqual(['other.sock']);
 });
 
-/** Cgroup hierarchies in which this machine lets the test create cgroups. */
+/**
+ * Cgroup hierarchies in which this machine lets the test create cgroups. Tests that run beside this
+ * one have others for a while.
+ */
 const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   .split('\n')
   .map((line) => line.split(' '))
   .flatMap(([, point = '', type = '', options = '']) =>
-    type.startsWith('cgroup') && options.split(',').includes('rw') ? point : [],
+    type.startsWith('cgroup') &&
+    options.split(',').includes('rw') &&
+    point.startsWith('/sys/fs/cgroup')
+      ? point
+      : [],
   );
 
 (process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
