@@ -144,8 +144,11 @@ Token Lexer::next() {
     constexpr std::string_view kPunctuation = "{}()[]<>,;:@!|+-*/=~&^?";
     if (kPunctuation.find(c) == std::string_view::npos)
       throw Failure(line_, std::string("unexpected character '") + c + "'");
+    constexpr std::string_view kPairs[] = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
     const std::size_t begin = at_++;
-    if ((c == '<' || c == '>') && peek() == c) ++at_;
+    for (const std::string_view pair : kPairs) {
+      if (c == pair[0] && peek() == pair[1]) return ++at_, token(Token::Kind::Punctuation, begin);
+    }
     return token(Token::Kind::Punctuation, begin);
   }
 }

@@ -1,4 +1,6 @@
-// Constant expressions: numbers of operands, displacements and initial values.
+// Constant expressions: numbers of operands, displacements and initial values. Their values and
+// types are those of ptxas 13.0.
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -7,19 +9,48 @@
 namespace simulator::ptx {
 namespace {
 
-/// Precedence of a binary operator, 0 for other tokens. No compiler writes comparisons, logical
-/// operators or ?:, so those are not implemented.
+/// Precedence of a binary operator, 0 for other tokens. The % of a remainder is a word: "7%3" is a
+/// number and a register, also for ptxas.
 int precedence(const Token& token) {
   static constexpr std::pair<std::string_view, int> kOperators[] = {
-      {"*", 6}, {"/", 6}, {"+", 5}, {"-", 5}, {"<<", 4}, {">>", 4}, {"&", 3}, {"^", 2}, {"|", 1}};
-  if (token.kind != Token::Kind::Punctuation) return 0;
+      {"*", 10}, {"/", 10}, {"%", 10}, {"+", 9},  {"-", 9},  {"<<", 8},
+      {">>", 8}, {"<", 7},  {">", 7},  {"<=", 7}, {">=", 7}, {"==", 6},
+      {"!=", 6}, {"&", 5},  {"^", 4},  {"|", 3},  {"&&", 2}, {"||", 1}};
+  if (token.kind != Token::Kind::Punctuation && token.kind != Token::Kind::Word) return 0;
   for (const auto& [text, level] : kOperators) {
     if (token.text == text) return level;
   }
   return 0;
 }
 
+constexpr std::string_view kDividedByZero = "a constant is divided by 0";
+
+template <class T>
+bool holds(std::string_view op, T a, T b) {
+  return op == "<"    ? a < b
+         : op == ">"  ? a > b
+         : op == "<=" ? a <= b
+         : op == ">=" ? a >= b
+         : op == "==" ? a == b
+                      : a != b;
+}
+
+bool isComparison(std::string_view op) {
+  return op == "<" || op == ">" || op == "<=" || op == ">=" || op == "==" || op == "!=";
+}
+
 }  // namespace
+
+Parser::Constant Parser::inParentheses() {
+  const bool toSigned = accept(".s64");
+  if (toSigned || accept(".u64")) {
+    expect(')');
+    return {Operand::Kind::Integer, integer(constantOperand()), !toSigned};
+  }
+  const Constant value = constant();
+  expect(')');
+  return value;
+}
 
 Parser::Constant Parser::constantOperand() {
   const Level level(*this);
@@ -34,11 +65,8 @@ Parser::Constant Parser::constantOperand() {
     return value;
   }
   if (accept('~')) return {Operand::Kind::Integer, ~integer(constantOperand()), true};
-  if (accept('(')) {
-    const Constant value = constant();
-    expect(')');
-    return value;
-  }
+  if (accept('!')) return {Operand::Kind::Integer, integer(constantOperand()) == 0, false};
+  if (accept('(')) return inParentheses();
   if (accept("WARP_SZ")) return {Operand::Kind::Integer, 32, false};
   const Token token = advance();
   switch (token.kind) {
@@ -53,46 +81,84 @@ Parser::Constant Parser::constantOperand() {
 }
 
 std::uint64_t Parser::integer(const Constant& value) const {
-  if (value.kind != Operand::Kind::Integer)
-    fail("operators on floating-point constants are not implemented by the simulated GPU");
+  if (value.kind != Operand::Kind::Integer) fail("this operator requires integer constants");
   return value.bits;
 }
 
-Parser::Constant Parser::binary(char op, const Constant& left, const Constant& right) const {
-  const std::uint64_t a = integer(left), b = integer(right);
+Parser::Constant Parser::ofIntegers(std::string_view op, const Constant& left,
+                                    const Constant& right) const {
+  const std::uint64_t a = left.bits, b = right.bits;
   const auto signedA = static_cast<std::int64_t>(a), signedB = static_cast<std::int64_t>(b);
   const bool isUnsigned = left.isUnsigned || right.isUnsigned;
   const auto of = [](std::uint64_t bits, bool isUnsigned) {
     return Constant{Operand::Kind::Integer, bits, isUnsigned};
   };
-  if ((op == '<' || op == '>') && b > 63) fail("a constant is shifted by more than 63 bits");
-  switch (op) {
+  if (isComparison(op))
+    return of(isUnsigned ? holds(op, a, b) : holds(op, signedA, signedB), false);
+  if (op == "&&") return of(a != 0 && b != 0, false);
+  if (op == "||") return of(a != 0 || b != 0, false);
+  if ((op == "<<" || op == ">>") && b > 63) fail("a constant is shifted by more than 63 bits");
+  if ((op == "/" || op == "%") && b == 0) fail(std::string(kDividedByZero));
+  switch (op[0]) {
     case '*': return of(a * b, isUnsigned);
     case '/':
-      if (b == 0) fail("a constant is divided by 0");
       if (isUnsigned) return of(a / b, true);
       // The quotient of the least integer and -1 does not fit.
       return of(signedB == -1 ? 0 - a : static_cast<std::uint64_t>(signedA / signedB), false);
+    case '%': return of(a % b, true);
     case '+': return of(a + b, isUnsigned);
     case '-': return of(a - b, isUnsigned);
     case '<': return of(a << b, left.isUnsigned);
     case '>':
       return of(left.isUnsigned ? a >> b : static_cast<std::uint64_t>(signedA >> b),
                 left.isUnsigned);
-    case '&': return of(a & b, true);
-    case '^': return of(a ^ b, true);
-    default: return of(a | b, true);
+    case '&': return of(a & b, isUnsigned);
+    case '^': return of(a ^ b, isUnsigned);
+    default: return of(a | b, isUnsigned);
   }
 }
 
-Parser::Constant Parser::constant(int lowest) {
-  const Level level(*this);
+Parser::Constant Parser::ofFloats(std::string_view op, double left, double right) const {
+  const auto of = [](double value) {
+    return Constant{Operand::Kind::Float, std::bit_cast<std::uint64_t>(value), false};
+  };
+  if (isComparison(op)) return {Operand::Kind::Integer, holds(op, left, right), false};
+  if (op == "*") return of(left * right);
+  if (op == "+") return of(left + right);
+  if (op == "-") return of(left - right);
+  if (op != "/") fail("this operator requires integer constants");
+  if (right == 0) fail(std::string(kDividedByZero));
+  return of(left / right);
+}
+
+Parser::Constant Parser::binary(std::string_view op, const Constant& left,
+                                const Constant& right) const {
+  if (left.kind != right.kind || left.kind == Operand::Kind::Float32)
+    fail("the operands of '" + std::string(op) + "' differ in type, or are hexadecimal floats");
+  if (left.kind == Operand::Kind::Integer) return ofIntegers(op, left, right);
+  return ofFloats(op, std::bit_cast<double>(left.bits), std::bit_cast<double>(right.bits));
+}
+
+Parser::Constant Parser::binaries(int lowest) {
   Constant left = constantOperand();
   for (int rank = precedence(token_); rank >= lowest; rank = precedence(token_)) {
-    const char op = advance().text[0];
-    left = binary(op, left, constant(rank + 1));
+    const std::string_view op = advance().text;
+    left = binary(op, left, binaries(rank + 1));
   }
   return left;
+}
+
+/// Both results of a condition are evaluated. The chosen one keeps its signedness.
+Parser::Constant Parser::constant() {
+  const Level level(*this);
+  const Constant condition = binaries(1);
+  if (!accept('?')) return condition;
+  const bool chosen = integer(condition) != 0;
+  const Constant first = constant();
+  expect(':');
+  const Constant second = constant();
+  if (first.kind != second.kind) fail("the results of '?' differ in type");
+  return chosen ? first : second;
 }
 
 /// The terms behind a register or a name, each with its sign: + 4 * 2 - 1.

@@ -73,6 +73,7 @@ class Parser {
   void instruction(Function& function);
   Operand operand(Function& function);
   Operand primary(Function& function);
+  bool beginsConstant() const;
   Operand named(Function& function, Token name);
   void element(const Function& function, Operand& array);
   std::int64_t elementBytes(const Function& function, const Operand& array);
@@ -83,12 +84,17 @@ class Parser {
   struct Constant {
     Operand::Kind kind;  ///< Integer, Float or Float32
     std::uint64_t bits;
-    bool isUnsigned;  ///< of an Integer: how / and >> treat it
+    bool isUnsigned;  ///< of an Integer: how /, >> and comparisons treat it
   };
+  Constant constant();
   /// @param lowest precedence of the operators that belong to it
-  Constant constant(int lowest = 1);
+  Constant binaries(int lowest);
   Constant constantOperand();
-  Constant binary(char op, const Constant& left, const Constant& right) const;
+  /// A constant or the type of a cast, behind the opening one.
+  Constant inParentheses();
+  Constant binary(std::string_view op, const Constant& left, const Constant& right) const;
+  Constant ofIntegers(std::string_view op, const Constant& left, const Constant& right) const;
+  Constant ofFloats(std::string_view op, double left, double right) const;
   std::uint64_t integer(const Constant& value) const;
   std::int64_t displacement();
 

@@ -166,12 +166,19 @@ Operand Parser::group(Function& function, Operand::Kind kind, char close) {
   return result;
 }
 
+/// Whether a '!' is that of a constant expression. Otherwise it negates a predicate.
+bool Parser::beginsConstant() const {
+  Lexer ahead = lexer_;
+  Token next = ahead.next();
+  while (next.is('!')) next = ahead.next();
+  return next.kind != Token::Kind::Word || next.is("WARP_SZ");
+}
+
 Operand Parser::primary(Function& function) {
   const Level level(*this);
-  if (accept('!')) {
+  if (token_.is('!') && !beginsConstant()) {
+    advance();
     Operand result = primary(function);
-    if (result.kind == Operand::Kind::Integer)
-      fail("'!' of a number is not implemented by the simulated GPU");
     result.negated = !result.negated;
     return result;
   }

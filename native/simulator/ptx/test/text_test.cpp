@@ -1,6 +1,8 @@
 // Texts that do not compile, with their error messages, and forms that concern the parser only.
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -117,7 +119,47 @@ TEST_CASE("operands, displacements and initial values are constant expressions")
       {"~(1|2)", ~3ull},
       {"WARP_SZ*2", 64},
       {"0xFFFFFFFF + 1", 0x100000000},
+      {"-7 % 3", 0},
+      {"7%(3)", 1},
+      {"2*7 % 4", 2},
+      {"-1<1", 1},
+      {"-1<1U", 0},
+      {"-1>=1U", 1},
+      {"-1<=0", 1},
+      {"3>2>1", 0},
+      {"-1==0xFFFFFFFFFFFFFFFF", 1},
+      {"1!=2==1", 1},
+      {"1<<2<5", 1},
+      {"2&2==2", 0},
+      {"1^1==1", 0},
+      {"1&&2", 1},
+      {"0||0", 0},
+      {"1||0&&0", 1},
+      {"1|0&&0", 0},
+      {"5&&3&1", 1},
+      {"!5", 0},
+      {"!!5", 1},
+      {"!0+5", 6},
+      {"!(1<2)", 0},
+      {"!1==0", 1},
+      {"~!0", ~1ull},
+      {"!WARP_SZ", 0},
+      {"(1<2)-2>>1", ~0ull},
+      {"(-8&-4)>>1", static_cast<std::uint64_t>(-4)},
+      {"1?5:6", 5},
+      {"0?2:3+4", 7},
+      {"1?0?3:4:5", 4},
+      {"0?1:0?2:3", 3},
+      {"WARP_SZ==32?(1):2", 1},
+      {"(1?-7:0U)/2", static_cast<std::uint64_t>(-3)},
+      {"(0?1:-7U)/2", 0x7ffffffffffffffc},
+      {"(.u64)-7/2", 0x7ffffffffffffffc},
+      {"(.s64)(3U-10)/2", static_cast<std::uint64_t>(-3)},
+      {"9223372036854775807+1>>63", ~0ull},
+      {"(1.0+2.0)*2.0<7.0", 1},
+      {"-1.5>=1.0||1.0/4.0!=0.25", 0},
   };
+  static_assert(std::size(constants) <= 64);
   std::string body, data = ".global .u64 values[] = {0";
   int at = 0;
   for (const auto& [text, value] : constants) {
@@ -139,9 +181,66 @@ TEST_CASE("operands, displacements and initial values are constant expressions")
   const std::string line = "ptx line 18: ";
   refused("mov.u32 %r1, 1/0;", line + "a constant is divided by 0");
   refused("mov.u32 %r1, 1<<64;", line + "a constant is shifted by more than 63 bits");
-  refused("mov.f32 %f1, 1.0+2.0;",
-          line + "operators on floating-point constants are not implemented by the simulated GPU");
-  refused("mov.u32 %r1, !0;", line + "'!' of a number is not implemented by the simulated GPU");
+  for (const char* text : {"0&&1/0", "1?2:1/0", "5 % 0", "1.0/0.0"})
+    refused("mov.b64 %rd4, " + std::string(text) + ";", line + "a constant is divided by 0");
+  for (const char* text : {"!1.0", "~1.0", "1.0&&1.0", "1.0?1:2", "(.u64)7.0"})
+    refused("mov.b64 %rd4, " + std::string(text) + ";",
+            line + "this operator requires integer constants");
+  for (const char* text : {"1+2.0", "0f3f800000+0f3f800000"})
+    refused("mov.f32 %f1, " + std::string(text) + ";",
+            line + "the operands of '+' differ in type, or are hexadecimal floats");
+  refused("mov.f32 %f1, 1?2:2.0;", line + "the results of '?' differ in type");
+  refused("mov.u32 %r1, 7%3;", line + "expected ',' before '%3'");
+}
+
+/// As by ptxas 13.0, in doubles.
+TEST_CASE("floating-point constants are computed") {
+  test::Module module(test::kernel(R"(
+  mov.f64 %d1, -(1.5+1.0)/4.0;
+  st.global.f64 [%rd3], %d1;
+  mov.f32 %f1, 16777216.0+1.0-16777216.0;
+  st.global.f32 [%rd3+8], %f1;
+  ld.global.f32 %f2, [third];
+  st.global.f32 [%rd3+12], %f2;
+)",
+                                   ".global .f32 third = 1.0/3.0;\n"));
+  CHECK(module.error.sentence == "");
+  test::Buffer<double> out(module.memory, 2);
+  CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == -0.625);
+  float singles[2];
+  std::memcpy(singles, &out[1], sizeof singles);
+  CHECK(singles[0] == 1.0f);
+  CHECK(singles[1] == 1.0f / 3);
+}
+
+TEST_CASE("predicates, displacements, indices and vectors take constant expressions") {
+  test::Module module(test::kernel(R"(
+  .reg .pred %q<3>;
+  mov.pred %q1, 2;
+  mov.pred %q2, !(1<2);
+  selp.u32 %r2, 1, 0, %q1;
+  selp.u32 %r3, 0, 2, %q2;
+  add.u32 %r2, %r2, %r3;
+  setp.eq.and.u32 %q1|%q2, %r2, 1|2, 1==1&&!0;
+  selp.u32 %r3, 4, 0, %q1;
+  add.u32 %r2, %r2, %r3;
+  selp.u32 %r3, 0, 8, !%q1;
+  add.u32 %r2, %r2, %r3;
+  st.global.v2.u32 [%rd3+(1<2?8:0)], {%r2, 3>2};
+  ld.global.u32 %r4, words[1<2];
+  st.global.u32 [%rd3+0?0:4], %r4;
+  ld.global.u32 %r5, [words+!0*8];
+  st.global.u32 [%rd3+3<3], %r5;
+)",
+                                   ".global .u32 words[3] = {5, 6, 1<2 ? 7 : 8};\n"));
+  CHECK(module.error.sentence == "");
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 7u);
+  CHECK(out[1] == 6u);
+  CHECK(out[2] == 15u);
+  CHECK(out[3] == 1u);
 }
 
 TEST_CASE("values of arrays may be nested") {
