@@ -1,7 +1,8 @@
-// atom and red. Several threads of this process run blocks at the same time, so these are atomic
-// operations of the host.
+// atom, red and cp.reduce.async.bulk. Several threads of this process run blocks at the same time,
+// so these are atomic operations of the host.
 #include "native/simulator/ptx/lanes/formats.h"
 #include "native/simulator/ptx/lanes/memory.h"
+#include "native/simulator/ptx/machine/bulk_copy.h"
 
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
@@ -169,6 +170,22 @@ const Operation* atomically(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
+/// Each element of the source is the operand of an operation of its own.
+template <class F, class T>
+const Operation* reduceBulk(Warp& w, const Operation* op, u32 mask) {
+  w.spin();
+  for (u32 left = mask; left; left &= left - 1) {
+    BulkCopy copy;
+    if (!findBulkCopy(w, op, __builtin_ctz(left), copy)) return nullptr;
+    for (u32 at = 0; at < copy.bytes; at += sizeof(T)) {
+      T operand;
+      __builtin_memcpy(&operand, copy.source + at, sizeof operand);
+      F::run(reinterpret_cast<T*>(copy.destination + at), operand, operand);
+    }
+  }
+  return op + 1;
+}
+
 /// Generic atom.add.f32: what lies in shared memory keeps subnormal numbers, what lies in device
 /// memory does not.
 template <bool keep>
@@ -189,6 +206,7 @@ const Operation* addFloatAnywhere(Warp& w, const Operation* op, u32 mask) {
 
 template <class F, class T>
 Handler placed(const Form& form) {
+  if (form.bulk) return reduceBulk<F, T>;
   const bool keep = !form.noReturn;
   switch (form.space) {
     case Space::Global:

@@ -201,6 +201,7 @@ struct Form {
   bool xorSign = false;  ///< .xorsign.abs
   bool relu = false;
   bool noReturn = false;      ///< red
+  bool bulk = false;          ///< cp.reduce.async.bulk
   bool secondSigned = false;  ///< dp4a, dp2a: type of b
   unsigned sourceBytes = 4;   ///< cvt, ld, st: width of the register, which may exceed the type
 };

@@ -9,7 +9,8 @@ namespace simulator::ptx {
 
 /// Kind and size of a checked operation, packed into Operation::detail.
 struct Access {
-  /// Bulk: a copy of as many units of `bytes` as slot 1 says.
+  /// Bulk: a copy of as many bytes as slot 1 says, in units of `bytes`. A strong one is a
+  /// reduction.
   enum class Kind : std::uint8_t { Load, Store, Atomic, Copy, Bulk };
   Kind kind = Kind::Load;
   Space space = Space::Generic;

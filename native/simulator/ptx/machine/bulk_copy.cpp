@@ -7,26 +7,23 @@
 
 namespace simulator::ptx {
 
-const Operation* copyBulk(Warp& w, const Operation* op, std::uint32_t mask) {
+bool findBulkCopy(Warp& w, const Operation* op, unsigned lane, BulkCopy& copy) {
   constexpr std::uint64_t kUnit = 16;
-  const std::uint64_t* sources = w.at<std::uint64_t>(op->slot[0]);
-  const std::uint32_t* sizes = w.at<std::uint32_t>(op->slot[1]);
   const auto offset = static_cast<std::uint64_t>(static_cast<std::int32_t>(op->target));
+  const std::uint64_t from = w.at<std::uint64_t>(op->slot[0])[lane] + offset;
+  const std::uint64_t to = addressOfLane(w, op, lane);
+  copy.bytes = w.at<std::uint32_t>(op->slot[1])[lane];
+  if ((from | to | copy.bytes) % kUnit != 0) return misaligned(w, op);
+  copy.source = static_cast<const std::byte*>(hostAddress(w, lane, from, copy.bytes, Use::read));
+  copy.destination = static_cast<std::byte*>(hostAddress(w, lane, to, copy.bytes, Use::write));
+  return (copy.source != nullptr && copy.destination != nullptr) || outside(w, op);
+}
+
+const Operation* copyBulk(Warp& w, const Operation* op, std::uint32_t mask) {
   for (std::uint32_t left = mask; left; left &= left - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    const std::uint64_t from = sources[lane] + offset, to = addressOfLane(w, op, lane);
-    const std::uint32_t bytes = sizes[lane];
-    if ((from | to | bytes) % kUnit != 0) {
-      misaligned(w, op);
-      return nullptr;
-    }
-    const void* source = hostAddress(w, lane, from, bytes, Use::read);
-    void* destination = hostAddress(w, lane, to, bytes, Use::write);
-    if (!source || !destination) {
-      outside(w, op);
-      return nullptr;
-    }
-    std::memcpy(destination, source, bytes);
+    BulkCopy copy;
+    if (!findBulkCopy(w, op, static_cast<unsigned>(std::countr_zero(left)), copy)) return nullptr;
+    std::memcpy(copy.destination, copy.source, copy.bytes);
   }
   return op + 1;
 }

@@ -122,8 +122,10 @@ void copyUnit(Warp& w, const Operation* op, const Access& access, unsigned lane,
     const std::int64_t behind = static_cast<std::int32_t>(op->target);
     const Touch from =
         touch(w, op, access, Space::Generic, addressOf(w, op, 0, behind + offset, lane), lane);
+    Access reading = access;
+    reading.strong = false;
     if (races && from.host)
-      races->access(w, lane, op, access, false, reinterpret_cast<std::uint64_t>(from.host),
+      races->access(w, lane, op, reading, false, reinterpret_cast<std::uint64_t>(from.host),
                     access.bytes);
   }
   if (races && to.host)

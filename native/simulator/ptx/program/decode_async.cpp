@@ -1,10 +1,12 @@
-// cp.async, st.async, mbarrier. Copies happen at once; what waits for them finds them done.
+// cp.async, cp.reduce.async.bulk, st.async, mbarrier. Copies happen at once; what waits for them
+// finds them done.
 #include <string_view>
 #include <utility>
 
 #include "native/simulator/ptx/machine/bulk_copy.h"
 #include "native/simulator/ptx/machine/control.h"
 #include "native/simulator/ptx/machine/mbarrier.h"
+#include "native/simulator/ptx/program/legality.h"
 #include "native/simulator/ptx/program/lowerer.h"
 
 namespace simulator::ptx {
@@ -54,32 +56,56 @@ void Lowerer::copyBulk(const Instruction& instruction, Modifiers& modifiers) {
   }
   const bool signals = modifiers.take("mbarrier::complete_tx::bytes");
   require(signals || modifiers.take("bulk_group"), instruction);
-  const std::size_t hinted = modifiers.take("L2::cache_hint");
   const bool global = modifiers.take("global"), other = modifiers.take("shared::cluster"),
              own = modifiers.take("shared::cta");
   // A copy that signals an mbarrier goes to shared memory, all others go to global memory.
   require(signals ? global + other + own == 2 : global && own && !other, instruction);
+  transferBulk(instruction, modifiers, ptx::copyBulk, signals ? Space::Shared : Space::Global,
+               signals && global ? Space::Global : Space::Shared, signals);
+}
+
+/// From the own block's shared memory: to global memory, or with a signal to that of the cluster.
+void Lowerer::reduceBulk(const Instruction& instruction, Modifiers& modifiers) {
+  const bool signals = modifiers.take("mbarrier::complete_tx::bytes");
+  require(signals || modifiers.take("bulk_group"), instruction);
+  require(modifiers.take(signals ? "shared::cluster" : "global") && modifiers.take("shared::cta"),
+          instruction);
+  Form form{.space = signals ? Space::Shared : Space::Global, .noReturn = true, .bulk = true};
+  form.op = takeAtomicOperation(modifiers);
+  const bool unflushed = modifiers.take("noftz");
+  form.type = modifiers.takeType();
+  require(legalBulkReduction(form, unflushed), instruction);
+  transferBulk(instruction, modifiers, laneKernel(form), form.space, Space::Shared, signals);
+}
+
+void Lowerer::transferBulk(const Instruction& instruction, Modifiers& modifiers, Handler handler,
+                           Space to, Space from, bool signals) {
+  const std::size_t hinted = modifiers.take("L2::cache_hint");
   require(modifiers.empty() && instruction.operands.size() == 3 + signals + hinted, instruction);
-  const Space to = signals ? Space::Shared : Space::Global,
-              from = signals && global ? Space::Global : Space::Shared;
   std::int64_t offset = 0, sourceOffset = 0;
   const Slot destination = genericAddress(instruction, operand(instruction, 0), to, offset),
              origin = genericAddress(instruction, operand(instruction, 1), from, sourceOffset),
              bytes = source(instruction, operand(instruction, 2), Type::U32);
-  Operation op = begin(instruction, ptx::copyBulk);
+  Operation op = begin(instruction, handler);
   use(op, Operation::kAddress, destination);
   op.flags |= Operation::kHasAddress | Operation::kWideAddress;
   op.immediate = offset;
   use(op, 0, origin);
   op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(sourceOffset));
   use(op, 1, bytes);
-  emitAccess(op, {.kind = Access::Kind::Bulk, .space = Space::Generic, .bytes = 16});
+  emitAccess(op, {.kind = Access::Kind::Bulk,
+                  .space = Space::Generic,
+                  .bytes = 16,
+                  .strong = handler != ptx::copyBulk});
   if (signals) completeTransactions(instruction, operand(instruction, 3), bytes);
 }
 
 void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
+  const bool reduces = modifiers.take("reduce");
   require(modifiers.take("async"), instruction);
-  if (modifiers.take("bulk")) return copyBulk(instruction, modifiers);
+  if (modifiers.take("bulk"))
+    return reduces ? reduceBulk(instruction, modifiers) : copyBulk(instruction, modifiers);
+  require(!reduces, instruction);
   if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"})) return;
   if (modifiers.take("mbarrier")) {
     const bool counted = !modifiers.take("noinc");

@@ -60,14 +60,20 @@ void Lowerer::vectorAtomic(const Instruction& instruction, Form form, Access che
   }
 }
 
-void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
+Op Lowerer::takeAtomicOperation(Modifiers& modifiers) {
   static constexpr std::pair<std::string_view, Op> kNames[] = {
       {"add", Op::AtomAdd},    {"and", Op::AtomAnd}, {"or", Op::AtomOr},
       {"xor", Op::AtomXor},    {"min", Op::AtomMin}, {"max", Op::AtomMax},
       {"inc", Op::AtomInc},    {"dec", Op::AtomDec}, {"exch", Op::AtomExchange},
       {"cas", Op::AtomCompare}};
-  Form form{.op = Op::ActiveMask};
-  form.noReturn = modifiers.opcode() == "red";
+  for (const auto& [name, op] : kNames) {
+    if (modifiers.take(name)) return op;
+  }
+  return Op::ActiveMask;
+}
+
+void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
+  Form form{.noReturn = modifiers.opcode() == "red"};
   const bool asynchronous = form.noReturn && modifiers.take("async");
   Access checked{.kind = Access::Kind::Atomic, .strong = true};
   checked.release = modifiers.takeAny({"release", "acq_rel"});
@@ -75,9 +81,7 @@ void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
   modifiers.takeMemoryHints();
   const bool hinted = modifiers.take("L2::cache_hint"), unflushed = modifiers.take("noftz");
   form.space = modifiers.takeSpace();
-  for (const auto& [name, op] : kNames) {
-    if (form.op == Op::ActiveMask && modifiers.take(name)) form.op = op;
-  }
+  form.op = takeAtomicOperation(modifiers);
   const unsigned count = takeVector(modifiers);
   form.type = modifiers.takeType();
   const bool narrow = isHalf(form.type) || isBrain(form.type);

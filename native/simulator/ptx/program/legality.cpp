@@ -114,4 +114,24 @@ bool legalAtomic(const Form& form, bool unflushed) {
   }
 }
 
+bool legalBulkReduction(const Form& form, bool unflushed) {
+  const Type type = form.type;
+  const bool global = form.space == Space::Global;
+  const bool narrow = type == Type::F16 || type == Type::BF16;
+  if (unflushed != (narrow && form.op == Op::AtomAdd)) return false;
+  switch (form.op) {
+    case Op::AtomAdd:
+      return isWord(type) || type == Type::U64 || (global && (narrow || isWide(type)));
+    case Op::AtomAnd:
+    case Op::AtomOr:
+    case Op::AtomXor: return type == Type::B32 || (global && type == Type::B64);
+    case Op::AtomMin:
+    case Op::AtomMax:
+      return isWord(type) || (global && (narrow || isOneOf(type, {Type::U64, Type::S64})));
+    case Op::AtomInc:
+    case Op::AtomDec: return type == Type::U32;
+    default: return false;
+  }
+}
+
 }  // namespace simulator::ptx

@@ -40,5 +40,7 @@ bool legalSet(const Form& form);
 /// `unflushed` says that .noftz is there.
 bool legalAtomic(const Form& form, bool unflushed);
 bool legalAtomicVector(const Form& form, unsigned count);
+/// The space is that of the destination.
+bool legalBulkReduction(const Form& form, bool unflushed);
 
 }  // namespace simulator::ptx

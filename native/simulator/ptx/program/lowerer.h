@@ -138,6 +138,8 @@ class Lowerer {
 
   // decode_atomic.cpp
   void atomic(const Instruction&, Modifiers&);
+  /// The name of an atomic operation; Op::ActiveMask if there is none.
+  static Op takeAtomicOperation(Modifiers& modifiers);
   Operation beginAtomic(const Instruction& instruction, Form& form, Access& checked);
   void emitAtomic(const Instruction& instruction, Operation op, const Form& form,
                   const Access& checked);
@@ -147,6 +149,10 @@ class Lowerer {
   void copyAsync(const Instruction&, Modifiers&);
   /// cp.async.bulk between global and shared memory, of any block of the cluster.
   void copyBulk(const Instruction&, Modifiers&);
+  void reduceBulk(const Instruction&, Modifiers&);
+  /// Operands: destination, source, bytes, with a signal the mbarrier, maybe a cache policy.
+  void transferBulk(const Instruction& instruction, Modifiers& modifiers, Handler handler, Space to,
+                    Space from, bool signals);
   /// A register with the generic address of memory in `space`, without `offset`.
   Slot genericAddress(const Instruction& instruction, const Operand& operand, Space space,
                       std::int64_t& offset);

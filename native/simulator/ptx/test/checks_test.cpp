@@ -314,6 +314,27 @@ TEST_CASE("a bulk copy that nobody waits for is a race at each of its bytes") {
                    "reads at " + lineOf(body, "ld.shared.u32 %r5")});
 }
 
+const std::string kBulkReduction = kSlot + R"(
+  mov.u32 %r3, s;
+  st.shared.u32 [%r2], 1;
+  bar.sync 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $ends;
+  cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r3], 256;
+$ends:
+)";
+
+TEST_CASE("bulk reductions of several blocks into one place are correct") {
+  isClean(runWith(kBulkReduction, {.grid = {4, 1, 1}, .block = {64, 1, 1}}));
+}
+
+TEST_CASE("a bulk reduction races with a plain access") {
+  const std::string body = kBulkReduction + "  st.global.u32 [%rd3], 5;\n";
+  const Result result = runWith(body, {.grid = {2, 1, 1}, .block = {64, 1, 1}});
+  reports(result, {"data race on", "writes at " + lineOf(body, "cp.reduce.async.bulk"),
+                   "writes at " + lineOf(body, "st.global.u32")});
+}
+
 TEST_CASE("producers and consumers with named barriers are correct") {
   isClean(runWith(kSlot + R"(
   mov.u32 %r4, 0;

@@ -24,7 +24,7 @@ TEST_CASE("the error message names the line and the instruction") {
           line + "instruction 'tex.2dms.v4.f32.s32' is not implemented by the simulated GPU");
   for (const char* bulk :
        {"cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2]",
-        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 16",
+        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2]",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
         "[%r2], [%rd1], 16, [%r3], %h1"}) {
     const std::string text = bulk, name = text.substr(0, text.find(' '));
