@@ -1,12 +1,13 @@
 #include "wire/memory_maps.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <string_view>
+#include <optional>
 
 namespace wire {
 
@@ -45,6 +46,32 @@ bool parse(const std::string& line, MemoryMap& map) {
   return true;
 }
 
+// From linux/fs.h of Linux 6.11.
+struct MapQuery {
+  std::uint64_t size, flags, address;
+  std::uint64_t begin, end, rights, pageBytes, offset, inode;
+  std::uint32_t major, minor, nameBytes, buildIdBytes;
+  std::uint64_t name, buildId;
+};
+constexpr unsigned long kQueryMap = _IOWR('f', 17, MapQuery);
+
+/// Asks for the mappings of the range only, so the cost does not grow with those of the process.
+/// @returns nothing if the kernel is older than 6.11
+std::optional<bool> askWhetherMapped(std::uint64_t begin, std::uint64_t end, int protection) {
+  const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  bool known = true, mapped = true;
+  while (known && mapped && begin < end) {
+    MapQuery query{.size = sizeof query, .address = begin};
+    const int status = ioctl(file, kQueryMap, &query);
+    known = status == 0 || errno == ENOENT;
+    mapped = status == 0 && (static_cast<int>(query.rights) & protection) == protection;
+    begin = query.end;
+  }
+  close(file);
+  return known ? std::optional(mapped) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<MemoryMap> memoryMaps(std::uint64_t begin, std::uint64_t end) {
@@ -62,6 +89,8 @@ std::vector<MemoryMap> memoryMaps(std::uint64_t begin, std::uint64_t end) {
 }
 
 bool isMapped(std::uint64_t begin, std::uint64_t end, int protection) {
+  static_assert(PROT_READ == 1 && PROT_WRITE == 2 && PROT_EXEC == 4, "as in MapQuery::rights");
+  if (const auto answer = askWhetherMapped(begin, end, protection)) return *answer;
   for (const MemoryMap& map : memoryMaps(begin, end)) {
     if (map.begin > begin || (map.protection & protection) != protection) return false;
     begin = map.end;

@@ -2,7 +2,14 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "test/unit/program.h"
 
 namespace {
 
@@ -33,6 +40,41 @@ TEST_CASE("mappings are described as they are") {
   CHECK(!wire::isMapped(begin, begin + 4 * kPage, PROT_READ));
   munmap(memory, 4 * kPage);
   close(file);
+}
+
+bool kernelAnswersForOneMapping() {
+  utsname system{};
+  int major = 0, minor = 0;
+  uname(&system);
+  std::sscanf(system.release, "%d.%d", &major, &minor);
+  return major > 6 || (major == 6 && minor >= 11);
+}
+
+/// Bytes that this process has read from files.
+std::uint64_t bytesRead() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  file >> name >> bytes;
+  return name == "rchar:" ? bytes : 0;
+}
+
+TEST_CASE("a question about a range does not read all mappings") {
+  if (!kernelAnswersForOneMapping()) return unit::skip("the kernel is older than 6.11");
+  constexpr std::uint64_t kPages = 2000;
+  void* memory = mmap(nullptr, kPages * kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  const auto begin = reinterpret_cast<std::uint64_t>(memory);
+  for (std::uint64_t page = 0; page < kPages; page += 2)
+    mprotect(reinterpret_cast<void*>(begin + page * kPage), kPage, PROT_READ | PROT_WRITE);
+  const std::uint64_t before = bytesRead();
+  REQUIRE(before > 0);
+  CHECK(wire::isMapped(begin, begin + kPages * kPage, PROT_READ));
+  CHECK(wire::isMapped(begin, begin + kPage, PROT_READ | PROT_WRITE));
+  CHECK(!wire::isMapped(begin, begin + 2 * kPage, PROT_READ | PROT_WRITE));
+  // Each mapping is a line of more than 40 bytes.
+  CHECK(bytesRead() - before < kPages * 40);
+  munmap(memory, kPages * kPage);
 }
 
 }  // namespace
