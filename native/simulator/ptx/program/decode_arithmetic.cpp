@@ -274,6 +274,27 @@ void Lowerer::video(const Instruction& instruction, Modifiers& modifiers) {
   emit(op);
 }
 
+/// vadd.u32.u32.u32.add d, a, b, c and its like, of whole registers: modulo 2^32, so that signs do
+/// not matter.
+void Lowerer::videoOfOne(const Instruction& instruction, Modifiers& modifiers) {
+  const Op first = modifiers.opcode() == "vadd" ? Op::Add : Op::Sub;
+  for (int i = 0; i < 3; ++i) require(isWord(modifiers.takeType()), instruction);
+  const bool accumulates = modifiers.take("add");
+  const Slot result = destination(instruction, operand(instruction, 0), Type::U32);
+  Operation op = begin(instruction, Form{.op = first, .type = Type::U32});
+  for (unsigned i = 1; i <= 2; ++i)
+    use(op, i, source(instruction, operand(instruction, i), Type::U32));
+  define(op, 0, accumulates ? temporary(Type::U32) : result);
+  const Slot sum = op.slot[0];
+  emit(op);
+  if (!accumulates) return;
+  Operation last = begin(instruction, Form{.op = Op::Add, .type = Type::U32});
+  use(last, 1, sum);
+  use(last, 2, source(instruction, operand(instruction, 3), Type::U32));
+  define(last, 0, result);
+  emit(last);
+}
+
 void Lowerer::copysign(const Instruction& instruction, Modifiers& modifiers) {
   const Type type = modifiers.takeType();
   require(isWide(type), instruction);

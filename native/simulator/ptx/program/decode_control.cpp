@@ -128,6 +128,8 @@ const Lowerer::Decoders& Lowerer::decoders() {
       {"sad", &L::absoluteDifference},
       {"dp4a", &L::dotProduct},
       {"dp2a", &L::dotProduct},
+      {"vadd", &L::videoOfOne},
+      {"vsub", &L::videoOfOne},
       {"vadd2", &L::video},
       {"vadd4", &L::video},
       {"vsub2", &L::video},

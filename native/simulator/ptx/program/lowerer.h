@@ -90,6 +90,7 @@ class Lowerer {
   void approximate(const Instruction&, Modifiers&);
   void absoluteDifference(const Instruction&, Modifiers&);
   void video(const Instruction&, Modifiers&);
+  void videoOfOne(const Instruction&, Modifiers&);
   void dotProduct(const Instruction&, Modifiers&);
   void copysign(const Instruction&, Modifiers&);
   void testp(const Instruction&, Modifiers&);

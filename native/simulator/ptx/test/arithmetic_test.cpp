@@ -42,6 +42,9 @@ const Row kRows[] = {
     {"add.s16x2 D, A, B;", "rrr", 0xffff7fff, 0x00010001, 0, 0x00008000},
     {"dp4a.s32.s32 D, A, B, C;", "rrrr", 0xff02fe01, 0x01020304, 10, 10 - 1 + 4 - 6 + 4},
     {"dp2a.lo.u32.u32 D, A, B, C;", "rrrr", 0x00020003, 0x05060708, 1, 1 + 3 * 8 + 2 * 7},
+    {"vadd.u32.u32.u32 D, A, B;", "rrr", 0xffffffff, 5, 0, 4},  // not recorded, as the next two
+    {"vadd.u32.s32.s32.add D, A, B, C;", "rrrr", 0xffffffff, 5, 0xfffffffd, 1},
+    {"vsub.u32.u32.u32.add D, A, B, C;", "rrrr", 3, 5, 10, 8},
     {"vadd4.u32.u32.u32.sat D, A, B, C;", "rrrr", 0xff01fe02, 0x01010505, 0, 0xff02ff07},
     {"vabsdiff2.s32.s32.s32 D, A, B, C;", "rrrr", 0xffff0001, 0x00010003, 0, 0x00020002},
     {"shl.b32 D, A, B;", "rrr", 1, 32, 0, 0},

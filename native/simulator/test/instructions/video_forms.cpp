@@ -1,4 +1,4 @@
-// vadd4 and its like: two or four small numbers in each register.
+// vadd4 and its like: two or four small numbers in each register. vadd and vsub: one number.
 #include <algorithm>
 
 #include "native/simulator/test/instructions/integers.h"
@@ -47,6 +47,17 @@ void add(Forms& forms, const std::string& name) {
   forms.back().guardWorks = name != "vadd4.u32.u32.u32.add" && name != "vsub4.u32.u32.u32.add";
 }
 
+void addOfOne(Forms& forms, const std::string& name) {
+  const Words words(name);
+  const bool subtracts = words.opcode() == "vsub", accumulates = words.has("add");
+  const auto reference = [=](const u64* s, u64* d) {
+    const u64 value = subtracts ? s[0] - s[1] : s[0] + s[1];
+    d[0] = cut(static_cast<u128>(value + (accumulates ? s[2] : 0)), 32);
+  };
+  std::vector<Kind> sources(accumulates ? 3 : 2, Kind::Int32);
+  forms.push_back({name, {Kind::Int32}, sources, {}, reference, {}, {}});
+}
+
 }  // namespace
 
 void videoForms(Forms& forms) {
@@ -55,6 +66,8 @@ void videoForms(Forms& forms) {
         "vset(2|4).(u32|s32).(u32|s32).(eq|ne|lt|le|gt|ge)(|.add)"}) {
     for (const std::string& name : expand(pattern)) add(forms, name);
   }
+  for (const std::string& name : expand("(vadd|vsub).(u32|s32).(u32|s32).(u32|s32)(|.add)"))
+    addOfOne(forms, name);
 }
 
 }  // namespace instructions
