@@ -52,8 +52,7 @@ class Programs {
 std::vector<std::string> strongNames(const Module& module) {
   std::vector<std::string> names;
   for (const Variable& variable : module.variables) {
-    if (variable.linkage == Linkage::Visible && variable.space != Space::Shared)
-      names.emplace_back(variable.name);
+    if (variable.linkage == Linkage::Visible) names.emplace_back(variable.name);
   }
   for (const Function& function : module.functions) {
     const bool exported = function.entry || function.linkage == Linkage::Visible;
@@ -61,6 +60,10 @@ std::vector<std::string> strongNames(const Module& module) {
       names.emplace_back(function.name);
   }
   return names;
+}
+
+bool isWeak(const Variable& variable) {
+  return variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common;
 }
 
 }  // namespace
@@ -96,45 +99,51 @@ Symbol LinkedProgram::newVariable(const Variable& variable) {
                         variable.managed});
   addresses_.push_back(0);
   initials_.push_back({&variable, declaring_});
-  weak_.push_back(variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common);
+  weak_.push_back(isWeak(variable));
   return {Symbol::Kind::Variable, static_cast<std::uint32_t>(variables_.size() - 1)};
 }
 
 Symbol LinkedProgram::addBodyVariable(const Variable& variable) {
   if (variable.space != Space::Shared) return newVariable(variable);
   if (variable.unsized) return {Symbol::Kind::DynamicShared, 0};
-  shared_.push_back({variable.bytes(), variable.alignment, false, 0});
+  shared_.push_back({variable.bytes(), variable.alignment, isWeak(variable), false, 0});
   return {Symbol::Kind::Shared, static_cast<std::uint32_t>(shared_.size() - 1)};
 }
 
-Symbol LinkedProgram::exported(std::string_view name, const Symbol& made, Linkage linkage,
-                               std::uint32_t line) {
-  const auto [found, added] = exports_.try_emplace(name, made);
-  if (!added && linkage == Linkage::Visible) throw DefinedAgain(line, name);
-  return found->second;
+bool LinkedProgram::mayBeReplaced(const Symbol& symbol) const {
+  if (symbol.kind == Symbol::Kind::Shared) return shared_[symbol.index].weak;
+  return symbol.kind == Symbol::Kind::Variable && weak_[symbol.index];
+}
+
+void LinkedProgram::replace(const Symbol& symbol, const Variable& variable, std::uint32_t module) {
+  if (symbol.kind == Symbol::Kind::Shared) {
+    SharedVariable& shared = shared_[symbol.index];
+    shared.size = std::max(shared.size, variable.bytes());
+    shared.weak = false;
+    return;
+  }
+  variables_[symbol.index].size = std::max(variables_[symbol.index].size, variable.bytes());
+  initials_[symbol.index] = {&variable, module};
+  weak_[symbol.index] = false;
 }
 
 void LinkedProgram::declareVariable(std::uint32_t module, const Variable& variable) {
-  if (variable.space == Space::Shared &&
-      (variable.unsized || variable.linkage != Linkage::Extern)) {
+  const bool dynamic = variable.space == Space::Shared && variable.unsized;
+  if (dynamic || variable.linkage == Linkage::Internal) {
     local_[module][variable.name] = addBodyVariable(variable);
     return;
   }
   if (variable.linkage == Linkage::Extern) return;  // found among the exports when it is used
   const auto known = exports_.find(variable.name);
-  if (variable.linkage == Linkage::Internal) {
-    local_[module][variable.name] = newVariable(variable);
-  } else if (known == exports_.end()) {
-    exported(variable.name, newVariable(variable), variable.linkage, variable.line);
-  } else if (known->second.kind == Symbol::Kind::Variable && weak_[known->second.index]) {
-    if (variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common) return;
-    const std::uint32_t index = known->second.index;
-    variables_[index].size = std::max(variables_[index].size, variable.bytes());
-    initials_[index] = {&variable, module};
-    weak_[index] = false;
-  } else if (variable.linkage == Linkage::Visible) {
-    exported(variable.name, known->second, variable.linkage, variable.line);
+  if (known == exports_.end()) {
+    exports_[variable.name] = addBodyVariable(variable);
+    return;
   }
+  if (isWeak(variable)) return;
+  const bool shared = variable.space == Space::Shared;
+  if (!mayBeReplaced(known->second) || shared != (known->second.kind == Symbol::Kind::Shared))
+    throw DefinedAgain(variable.line, variable.name);
+  replace(known->second, variable, module);
 }
 
 void LinkedProgram::declareFunction(std::uint32_t module, const Function& function) {

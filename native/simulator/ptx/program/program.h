@@ -25,6 +25,7 @@ struct Symbol {
 struct SharedVariable {
   std::uint64_t size = 0;
   std::uint64_t alignment = 1;
+  bool weak = false;             ///< until another module defines it
   bool usedByFunctions = false;  ///< and so at one offset in all kernels
   std::uint32_t offset = 0;      ///< then
 };
@@ -81,7 +82,9 @@ class LinkedProgram final : public Program {
   void declareVariable(std::uint32_t module, const Variable& variable);
   void declareFunction(std::uint32_t module, const Function& function);
   void defineExterns();
-  Symbol exported(std::string_view name, const Symbol& made, Linkage linkage, std::uint32_t line);
+  /// Whether it is a weak variable, so that another module may define it.
+  bool mayBeReplaced(const Symbol& symbol) const;
+  void replace(const Symbol& symbol, const Variable& variable, std::uint32_t module);
   Symbol newVariable(const Variable& variable);
   // layout.cpp
   void lowerAll();

@@ -102,6 +102,40 @@ TEST_CASE("structures are passed and returned") {
   for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 77000 + t);
 }
 
+// As nvlink 13.0 links them. Values not recorded.
+TEST_CASE("modules share an exported variable in shared memory") {
+  const std::string user = test::kernel(R"(
+  .param .b32 a; .param .b32 b;
+  st.shared.u32 [x+4], 40;
+  call fill, ();
+  ld.shared.u32 %r2, [x];
+  ld.shared.u32 %r3, [x+4];
+  mad.lo.u32 %r2, %r2, 100, %r3;
+  st.global.u32 [%rd3], %r2;
+)",
+                                        ".extern .func fill();\n.extern .shared .u32 x[2];\n");
+  const auto filler = [](const std::string& linkage) {
+    return test::kHeader + linkage + R"( .shared .align 4 .u32 x[2];
+.visible .func fill() { .reg .u32 %r; ld.shared.u32 %r, [x+4]; add.u32 %r, %r, 2;
+st.shared.u32 [x+4], %r; st.shared.u32 [x], 7; ret; }
+)";
+  };
+  const std::string weak = test::kHeader + ".weak .shared .align 4 .u32 x[2];\n";
+  const std::vector<std::vector<std::string>> links = {{user, filler(".visible")},
+                                                       {filler(".visible"), user},
+                                                       {weak, user, filler(".weak")},
+                                                       {weak, filler(".visible"), user}};
+  for (const std::vector<std::string>& texts : links) {
+    test::Module module(texts);
+    test::Buffer<std::uint32_t> out(module.memory, 1);
+    CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+    CHECK(out[0] == 742u);
+  }
+  CHECK(!test::Module(std::vector{user, filler("")}).program);
+  const std::string again = test::kHeader + ".visible .shared .align 4 .u32 x[2];\n";
+  CHECK(!test::Module(std::vector{user, filler(".visible"), again}).program);
+}
+
 TEST_CASE("functions are called by pointer") {
   test::Module module(test::kernel(R"(
   .param .b32 a; .param .b32 b;
