@@ -104,6 +104,10 @@ Variable Parser::variable(Space space, Linkage linkage, Type type, std::uint64_t
   result.elements = lanes;
   result.alignment = alignment ? alignment : lanes * (bytesOf(type) ? bytesOf(type) : 1);
   result.name = expectWord("a name").text;
+  if (scopes_.depth() != 0 && accept('<')) {
+    result.range = rangeCount(kMostRange);
+    return result;
+  }
   dimensions(result);
   if (accept('=')) {
     initialiser(result);
@@ -142,8 +146,9 @@ void Parser::variables(Space space, Linkage linkage, std::vector<Variable>& into
     }
   }
   do {
-    into.push_back(variable(space, linkage, type, alignment, lanes));
-    into.back().managed = managed;
+    Variable next = variable(space, linkage, type, alignment, lanes);
+    next.managed = managed;
+    into.insert(into.end(), next.range ? next.range : 1, next);
   } while (space != Space::Param && accept(','));
   if (space != Space::Param) expect(';');
 }

@@ -17,6 +17,8 @@ class Parser {
 
  private:
   static constexpr int kMostLevels = 32;
+  /// Limit on the variables of one range.
+  static constexpr std::size_t kMostRange = 4096;
   /// One level of a recursion. Text that nests deeper is refused, before the stack ends.
   class Level {
    public:
@@ -66,11 +68,14 @@ class Parser {
   void body(Function& function);
   void statement(Function& function);
   void registers(Function& function);
+  /// The rest of name<count>.
+  std::uint32_t rangeCount(std::size_t most);
   void bodyVariables(Function& function, Space space, Linkage linkage);
   void label(Function& function, std::string_view name);
   void closeLabels(Function& function);
   Prototype prototype();
   void instruction(Function& function);
+  void vectorMove(Function& function, const Instruction& move);
   Operand operand(Function& function);
   Operand primary(Function& function);
   bool beginsConstant() const;

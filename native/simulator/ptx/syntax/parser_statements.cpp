@@ -45,6 +45,7 @@ void Parser::statement(Function& function) {
 }
 
 void Parser::registers(Function& function) {
+  const std::uint32_t lanes = accept(".v2") ? 2 : accept(".v4") ? 4 : 1;
   const Token word = expectWord("a type");
   const Type type = typeNamed(word.text.substr(1));
   if (type == Type::None || type == Type::Opaque)
@@ -52,26 +53,40 @@ void Parser::registers(Function& function) {
   do {
     const Token name = expectWord("the name of a register");
     const auto first = static_cast<std::uint32_t>(function.registers.size());
-    std::uint32_t count = 1;
-    if (accept('<')) {
-      count = static_cast<std::uint32_t>(expectInteger());
-      if (count > (1u << 24)) fail("too many registers");
-      expect('>');
-      scopes_.addRange(name.text, first, count);
+    std::uint32_t count = lanes;
+    if (lanes == 1 && accept('<')) {
+      count = rangeCount(1u << 24);
+      scopes_.addRange(name.text, {Name::Kind::Register, first}, count);
     } else {
-      scopes_.add(name.text, {Name::Kind::Register, first});
+      scopes_.add(name.text, {Name::Kind::Register, first, lanes});
     }
     function.registers.resize(first + count, type);
   } while (accept(','));
   expect(';');
 }
 
+std::uint32_t Parser::rangeCount(std::size_t most) {
+  const std::int64_t count = expectInteger();
+  if (count < 0 || static_cast<std::uint64_t>(count) > most) fail("too many names in a range");
+  expect('>');
+  return static_cast<std::uint32_t>(count);
+}
+
 void Parser::bodyVariables(Function& function, Space space, Linkage linkage) {
   auto index = static_cast<std::uint32_t>(function.variables.size());
   variables(space, linkage, function.variables);
   if (space == Space::Param) expect(';');
-  for (; index < function.variables.size(); ++index)
-    scopes_.add(function.variables[index].name, {Name::Kind::Variable, index});
+  while (index < function.variables.size()) {
+    const Variable& variable = function.variables[index];
+    const Name name{Name::Kind::Variable, index};
+    if (variable.range) {
+      scopes_.addRange(variable.name, name, variable.range);
+      index += variable.range;
+    } else {
+      scopes_.add(variable.name, name);
+      ++index;
+    }
+  }
 }
 
 Prototype Parser::prototype() {
@@ -107,7 +122,7 @@ void Parser::closeLabels(Function& function) {
   labelScopes_.pop_back();
   for (const auto& [name, index] : scope.labels) {
     const std::string& unique =
-        function.innerLabels.emplace_front(std::string(name) + " " + std::to_string(index));
+        function.texts.emplace_front(std::string(name) + " " + std::to_string(index));
     function.labels[unique] = index;
     for (auto& [table, targets] : function.branchTargets)
       std::replace(targets.begin(), targets.end(), name, std::string_view(unique));
@@ -143,7 +158,37 @@ void Parser::instruction(Function& function) {
     result.operands.push_back(operand(function));
     if (!token_.is(';')) expect(',');
   }
+  const bool ofVectors = result.text.starts_with("mov.v2.") || result.text.starts_with("mov.v4.");
+  if (ofVectors) return vectorMove(function, result);
   function.instructions.push_back(std::move(result));
+}
+
+/// mov.v2 and mov.v4 copy lane by lane. All lanes are read before the first one is written.
+void Parser::vectorMove(Function& function, const Instruction& move) {
+  const std::string_view typeName = move.text.substr(std::string_view("mov.v2.").size());
+  const std::size_t lanes = move.text[5] == '2' ? 2 : 4;
+  const auto& operands = move.operands;
+  if (operands.size() != 2 || operands[0].elements.size() != lanes ||
+      operands[1].elements.size() != lanes)
+    fail("'" + std::string(move.text) + "' copies from a vector to a vector");
+  const auto first = static_cast<std::uint32_t>(function.registers.size());
+  function.registers.resize(first + lanes, typeNamed(typeName));
+  Instruction copy = move;
+  copy.text = function.texts.emplace_front("mov." + std::string(typeName));
+  const auto add = [&](const Operand& to, const Operand& from) {
+    copy.operands = {to, from};
+    function.instructions.push_back(copy);
+  };
+  std::vector<Operand> between(lanes);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    between[i].kind = Operand::Kind::Register;
+    between[i].index = first + i;
+    add(between[i], operands[1].elements[i]);
+  }
+  for (std::size_t i = 0; i < lanes; ++i) {
+    if (operands[0].elements[i].kind != Operand::Kind::Sink)
+      add(operands[0].elements[i], between[i]);
+  }
 }
 
 Operand Parser::operand(Function& function) {
@@ -207,7 +252,16 @@ Operand Parser::named(Function& function, Token name) {
   Operand result;
   result.name = name.text;
   if (name.text == "_") return result;
-  const Name found = scopes_.find(name.text);
+  const Name found = scopes_.findLane(name.text);
+  if (found.lanes > 1) {
+    result.kind = Operand::Kind::Vector;
+    result.elements.resize(found.lanes);
+    for (std::uint32_t i = 0; i < found.lanes; ++i) {
+      result.elements[i].kind = Operand::Kind::Register;
+      result.elements[i].index = found.index + i;
+    }
+    return result;
+  }
   result.index = found.index;
   if (found.kind == Name::Kind::Register) {
     result.kind = Operand::Kind::Register;

@@ -15,7 +15,8 @@ Name Scopes::findIn(const Level& level, std::string_view name) {
     if (level.ranges.empty()) continue;
     const auto range = level.ranges.find(name.substr(0, cut));
     if (range != level.ranges.end() && number < range->second.count) {
-      return {Name::Kind::Register, range->second.first + static_cast<std::uint32_t>(number)};
+      const Name first = range->second.first;
+      return {first.kind, first.index + static_cast<std::uint32_t>(number)};
     }
   }
   return {};
@@ -25,6 +26,19 @@ Name Scopes::find(std::string_view name) const {
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     const Name found = findIn(*level, name);
     if (found.kind != Name::Kind::None) return found;
+  }
+  return {};
+}
+
+Name Scopes::findLane(std::string_view name) const {
+  const Name whole = find(name);
+  if (whole.kind != Name::Kind::None || name.size() < 3 || name[name.size() - 2] != '.')
+    return whole;
+  const Name vector = find(name.substr(0, name.size() - 2));
+  for (const std::string_view lanes : {"xyzw", "rgba"}) {
+    const std::size_t lane = lanes.find(name.back());
+    if (lane < vector.lanes && vector.lanes > 1)
+      return {vector.kind, vector.index + static_cast<std::uint32_t>(lane)};
   }
   return {};
 }

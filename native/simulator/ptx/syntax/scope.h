@@ -1,5 +1,5 @@
-// Names that a function body declares, scope by scope: registers (also in ranges, %r<9>) and
-// variables.
+// Names that a function body declares, scope by scope: registers and variables, also in ranges
+// (%r<9>).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ struct Name {
   enum class Kind : std::uint8_t { None, Register, Variable };
   Kind kind = Kind::None;
   std::uint32_t index = 0;
+  std::uint32_t lanes = 1;  ///< of a vector of registers, which follow one another
 };
 
 class Scopes {
@@ -21,14 +22,17 @@ class Scopes {
   void close() { levels_.pop_back(); }
   std::size_t depth() const { return levels_.size(); }
   void add(std::string_view name, Name meaning) { levels_.back().names[name] = meaning; }
-  void addRange(std::string_view prefix, std::uint32_t first, std::uint32_t count) {
+  void addRange(std::string_view prefix, Name first, std::uint32_t count) {
     levels_.back().ranges[prefix] = {first, count};
   }
   Name find(std::string_view name) const;
+  /// As find(), and a register of a vector by its lane (%v.x).
+  Name findLane(std::string_view name) const;
 
  private:
   struct Range {
-    std::uint32_t first, count;
+    Name first;
+    std::uint32_t count;
   };
   struct Level {
     std::unordered_map<std::string_view, Name> names;

@@ -68,8 +68,9 @@ struct Variable {
   std::uint64_t alignment = 1;
   std::uint64_t elements = 1;
   bool array = false;
-  bool unsized = false;  ///< name[]
-  bool managed = false;  ///< .attribute(.managed)
+  bool unsized = false;     ///< name[]
+  bool managed = false;     ///< .attribute(.managed)
+  std::uint32_t range = 0;  ///< name<range>: there are as many variables, one after the other
   std::uint32_t line = 0;
   std::vector<Initialiser> initialisers;
   std::uint64_t bytes() const { return elements * bytesOf(type); }
@@ -92,7 +93,7 @@ struct Function {
   std::uint32_t parameters = 0;
   std::vector<Instruction> instructions;
   std::unordered_map<std::string_view, std::uint32_t> labels;  ///< to an index into instructions
-  std::forward_list<std::string> innerLabels;                  ///< whose names the parser made
+  std::forward_list<std::string> texts;                        ///< that the parser made
   std::unordered_map<std::string_view, Prototype> prototypes;
   std::unordered_map<std::string_view, std::vector<std::string_view>> branchTargets;
   std::array<std::uint32_t, 3> maximumThreads{};   ///< .maxntid

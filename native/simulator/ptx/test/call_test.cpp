@@ -136,6 +136,42 @@ st.shared.u32 [x+4], %r; st.shared.u32 [x], 7; ret; }
   CHECK(!test::Module(std::vector{user, filler(".visible"), again}).program);
 }
 
+// GCC declares the arguments of a call so. Values not recorded.
+TEST_CASE("variables of a function are declared in ranges") {
+  const std::string body = R"(
+  .shared .u32 s<2>;
+  { .param .b32 result; .param .align 8 .b32 %p<3>;
+    st.param.b32 [%p0], %r1;
+    st.param.b32 [%p2], 100;
+    st.param.b32 [%p1], 10;
+    call (result), joined, (%p0, %p1, %p2);
+    ld.param.b32 %r2, [result]; }
+  st.shared.u32 [s1], 5000;
+  st.shared.u32 [s0], 1000;
+  ld.shared.u32 %r3, [s1];
+  add.u32 %r2, %r2, %r3;
+  st.global.u32 [%rd3], %r2;
+)";
+  test::Module module(test::kernel(body, R"(
+.func (.param .b32 r) joined(.param .b32 a, .param .b32 b, .param .b32 c)
+{
+  .reg .b32 %r<4>;
+  ld.param.b32 %r0, [a]; ld.param.b32 %r1, [b]; ld.param.b32 %r2, [c];
+  mad.lo.u32 %r3, %r0, %r1, %r2;
+  st.param.b32 [r], %r3;
+  ret;
+}
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 5100 + 10 * t);
+  for (const char* wrong : {".local .b32 v<2>[3];", ".local .b32 v<2> = 1;", ".local .b32 v<-1>;",
+                            ".local .b32 v<4097>;", ".local .b32 v<2>; st.local.b32 [v2], 1;"}) {
+    CAPTURE(wrong);
+    CHECK(!test::Module(test::kernel(wrong)).program);
+  }
+}
+
 TEST_CASE("functions are called by pointer") {
   test::Module module(test::kernel(R"(
   .param .b32 a; .param .b32 b;

@@ -341,6 +341,35 @@ TEST_CASE("parameters have the layout of the ABI") {
   CHECK(out[3] == 0xfffffffeu);
 }
 
+// GCC makes them of two fields of a structure. Values not recorded; ptxas 13.0 compiles the text.
+TEST_CASE("vectors of registers are moved and named by lane") {
+  test::Module module(test::kernel(R"(
+  .reg .v2 .u32 %v, %z; .reg .v4 .f32 %w;
+  mov.v2.u32 %v, {7, -1};
+  mov.v2.u32 %v, {%v.y, %v.x};
+  mov.v2.u32 %z, %v;
+  mov.v4.f32 %w, {0f3F800000, 0f40000000, 0f40400000, 0f40800000};
+  setp.eq.u32 %p1, %v.x, 7;
+  @%p1 mov.v2.u32 %z, {1, 2};
+  st.global.v2.u32 [%rd1], %z;
+  st.global.v4.f32 [%rd1+16], %w;
+  st.global.f32 [%rd1+8], %w.b;
+  ld.global.v2.u32 %v, [%rd1+16];
+  st.global.u32 [%rd1+12], %v.y;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 8);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+  const std::uint32_t expected[] = {0xffffffff, 7,          0x40400000, 0x40000000,
+                                    0x3f800000, 0x40000000, 0x40400000, 0x40800000};
+  for (std::size_t i = 0; i < 8; ++i) CHECK(out[i] == expected[i]);
+  for (const char* wrong :
+       {".reg .v2 .u32 %v; mov.v2.u32 %v, 1;", ".reg .v2 .u32 %v; mov.u32 %r1, %v.z;",
+        ".reg .v4 .u32 %v; mov.v2.u32 %v, {1, 2};", "mov.u32 %r1, %r2.x;"}) {
+    CAPTURE(wrong);
+    CHECK(!test::Module(test::kernel(wrong)).program);
+  }
+}
+
 // cuda_fp16.hpp writes ".reg.b16" in the PTX of h2exp2 and similar functions.
 TEST_CASE("directives need no blanks between them") {
   test::Module module(test::kHeader + R"(
