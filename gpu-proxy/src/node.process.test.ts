@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createConnection } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { jest } from '@jest/globals';
@@ -443,30 +443,34 @@ test('a warm worker is given to a program, and another one replaces it', async (
   await until(() => warmWorker() === undefined);
 });
 
+/** Connects when a warm worker is ready, and sends nothing. */
+async function connectSilently(
+  allocation: Allocation,
+): Promise<{ client: Socket; session: LiveSession }> {
+  await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
+  const before = allocation.sessions.length;
+  const client = createConnection(allocation.socketPath);
+  await until(() => allocation.sessions.length > before);
+  return { client, session: allocation.sessions.at(-1) as LiveSession };
+}
+
 test('clients that send nothing take one warm worker, until a program begins', async () => {
   node.leave();
   await restart({ settings: { warmWorkers: () => 1 } });
   const allocation = await node.create({ memory: 300 * MiB });
-  const connect = async () => {
-    await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
-    const before = allocation.sessions.length;
-    const client = createConnection(allocation.socketPath);
-    await until(() => allocation.sessions.length > before);
-    return { client, session: allocation.sessions.at(-1) as LiveSession };
-  };
-  const first = await connect();
+  const first = await connectSilently(allocation);
   const { startedAt } = first.session.session.record;
   await until(() => Date.now() - Date.parse(startedAt) > 1000);
-  const second = await connect();
+  const second = await connectSilently(allocation);
   for (const { client } of [first, second]) client.destroy();
   await allocation.whenIdle();
-  const third = await connect();
+  const third = await connectSilently(allocation);
   third.client.destroy();
   await allocation.whenIdle();
   const program = startProgram(allocation, HOLDING);
   expect(await line(program)).toBe('got 0');
   await until(() => allocation.sessions.some(({ session }) => session.gpu));
-  const fourth = await connect();
+  const fourth = await connectSilently(allocation);
   fourth.client.destroy();
   const starts = [first, second, third, fourth].map(({ session }) => session.workerStart);
   expect(starts).toEqual(['warm', 'cold', 'cold', 'warm']);
@@ -476,14 +480,9 @@ test('a program that begins before gpu-proxy lists its session has begun', async
   node.leave();
   await restart({ settings: { warmWorkers: () => 1 } });
   const allocation = await node.create({ memory: 300 * MiB });
-  const connect = async () => {
-    await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
-    const client = createConnection(allocation.socketPath);
-    const live = await until(() => allocation.sessions.find(({ session }) => !session.introduced));
-    client.destroy();
-    return live.workerStart;
-  };
-  expect(await connect()).toBe('warm');
+  const before = await connectSilently(allocation);
+  expect(before.session.workerStart).toBe('warm');
+  before.client.destroy();
   await allocation.whenIdle();
   const { follow } = SessionFiles.prototype;
   jest.spyOn(SessionFiles.prototype, 'follow').mockImplementationOnce(function (
@@ -496,7 +495,9 @@ test('a program that begins before gpu-proxy lists its session has begun', async
   });
   const program = startProgram(allocation, HOLDING);
   expect(await line(program)).toBe('got 0');
-  expect(await connect()).toBe('warm');
+  const after = await connectSilently(allocation);
+  after.client.destroy();
+  expect(after.session.workerStart).toBe('warm');
 });
 
 test('the memory of warm workers is not granted to allocations', async () => {
