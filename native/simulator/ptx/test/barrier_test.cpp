@@ -229,20 +229,8 @@ $wait:
   for (std::uint32_t t = 0; t < 128; ++t) CHECK(out[128 + t] == (t ^ 127) * 3);
 }
 
-const std::string kBulkSlots = R"(
-  .shared .align 16 .b8 s[1024];
-  .shared .align 8 .b8 m[8];
-  mov.u32 %r2, m;
-  mov.u32 %r3, s;
-  setp.ne.u32 %p1, %r1, 0;
-  @%p1 bra $begin;
-  mbarrier.init.shared.b64 [%r2], 1;
-$begin:
-  bar.sync 0;
-)";
-
 TEST_CASE("one thread copies a block's data there and back") {
-  test::Module module(test::kernel(kBulkSlots + R"(
+  test::Module module(test::kernel(test::kBulkSlots + R"(
   @%p1 bra $await;
   mov.u32 %r4, 256;
   cp.async.bulk.prefetch.L2.global [%rd1], 512;
@@ -274,7 +262,7 @@ $await:
 }
 
 TEST_CASE("a bulk copy fills another block of the cluster") {
-  test::Module module(test::kernel(kBulkSlots + R"(
+  test::Module module(test::kernel(test::kBulkSlots + R"(
   mov.u32 %r4, %cluster_ctarank;
   shl.b32 %r5, %r1, 2;
   add.u32 %r5, %r5, %r3;
@@ -310,7 +298,7 @@ TEST_CASE("a bulk copy outside of memory, or beside a multiple of 16, is a fault
   const std::string copy =
       "@%p1 ret;\ncp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes ";
   const auto resultOf = [&](const std::string& operands) {
-    test::Module module(test::kernel(kBulkSlots + copy + operands + ", [m];"));
+    test::Module module(test::kernel(test::kBulkSlots + copy + operands + ", [m];"));
     test::Buffer<std::uint32_t> in(module.memory, 128);
     return module.run("k", {}, in.address(), in.address());
   };

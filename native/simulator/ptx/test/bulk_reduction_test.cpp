@@ -85,20 +85,8 @@ TEST_CASE("bulk reductions of many blocks lose no addend") {
   for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 500);
 }
 
-const std::string kBulkSlots = R"(
-  .shared .align 16 .b8 s[1024];
-  .shared .align 8 .b8 m[8];
-  mov.u32 %r2, m;
-  mov.u32 %r3, s;
-  setp.ne.u32 %p1, %r1, 0;
-  @%p1 bra $begin;
-  mbarrier.init.shared.b64 [%r2], 1;
-$begin:
-  bar.sync 0;
-)";
-
 TEST_CASE("a bulk reduction signals the mbarrier of another block of the cluster") {
-  test::Module module(test::kernel(kBulkSlots + R"(
+  test::Module module(test::kernel(test::kBulkSlots + R"(
   mov.u32 %r4, %cluster_ctarank;
   shl.b32 %r5, %r1, 2;
   add.u32 %r5, %r5, %r3;
@@ -154,7 +142,7 @@ TEST_CASE("bulk reductions have the types of their space") {
 TEST_CASE("a bulk reduction outside of memory, or beside a multiple of 16, is a fault") {
   const auto resultOf = [](const std::string& operands) {
     test::Module module(
-        test::kernel(kBulkSlots +
+        test::kernel(test::kBulkSlots +
                      "@%p1 ret;\ncp.reduce.async.bulk.global.shared::cta.bulk_group."
                      "add.u32 " +
                      operands + ";"));

@@ -27,4 +27,18 @@ inline std::string kernel(const std::string& body, const std::string& before = {
          "\n  ret;\n}\n";
 }
 
+/// Begins the body of a kernel with bulk copies: %r3 = s, %r2 = m, an mbarrier of one arrival. %p1
+/// is false for thread 0.
+inline const std::string kBulkSlots = R"(
+  .shared .align 16 .b8 s[1024];
+  .shared .align 8 .b8 m[8];
+  mov.u32 %r2, m;
+  mov.u32 %r3, s;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra $begin;
+  mbarrier.init.shared.b64 [%r2], 1;
+$begin:
+  bar.sync 0;
+)";
+
 }  // namespace test
