@@ -1,5 +1,6 @@
-// Linear filters over integers of 8 and 16 bits that are read as numbers from 0 or -1 to 1, in arrays and in pitched memory. The runtime
-// refuses a filter over elements that stay integers, and integers of 32 bits as such numbers.
+// Linear filters over integers of 8 and 16 bits that are read as numbers from 0 or -1 to 1, in
+// arrays and in pitched memory. The runtime refuses a filter over elements that stay integers, and
+// integers of 32 bits as such numbers.
 // conformance: flags=--extended-lambda judges=itself
 #include <limits>
 
@@ -11,7 +12,9 @@ constexpr float kTolerance = 8 * 2 / 512.0f;
 
 template <class T>
 static T element(int i) {
-  return T(std::numeric_limits<T>::lowest() + (i * 29 + 7) % 64 * (double(std::numeric_limits<T>::max()) - std::numeric_limits<T>::lowest()) / 63);
+  return T(std::numeric_limits<T>::lowest() +
+           (i * 29 + 7) % 64 *
+               (double(std::numeric_limits<T>::max()) - std::numeric_limits<T>::lowest()) / 63);
 }
 
 /// Of signed numbers, the least two are -1.
@@ -40,9 +43,12 @@ static void oneDimension(const char* name) {
   const cudaTextureObject_t texture = textureOf(resourceOf(array), filter(cudaAddressModeClamp));
   std::vector<float> points;
   for (int k = -16; k <= kEdge * 16 + 16; ++k) points.push_back(k / 16.0f);
-  const auto results = fetched<float>(points, [=] __device__(float x) { return tex1D<float>(texture, x); });
+  const auto results =
+      fetched<float>(points, [=] __device__(float x) { return tex1D<float>(texture, x); });
   EXPECT(different(name, results, kTolerance, [&](std::size_t i) {
-           return linear(points[i], [&](int at) { return number(values[wrapped(cudaAddressModeClamp, at, kEdge)]); });
+           return linear(points[i], [&](int at) {
+             return number(values[wrapped(cudaAddressModeClamp, at, kEdge)]);
+           });
          }) == 0);
   EXPECT_OK(cudaDestroyTextureObject(texture));
   EXPECT_OK(cudaFreeArray(array));
@@ -57,7 +63,8 @@ static void plane(const char* name, const std::vector<T>& values, Fetch fetch) {
   EXPECT(different(name, results, kTolerance, [&](std::size_t i) {
            return linear(points[i].y, [&](int y) {
              return linear(points[i].x, [&](int x) {
-               return number(values[wrapped(cudaAddressModeClamp, y, kEdge) * kEdge + wrapped(cudaAddressModeClamp, x, kEdge)]);
+               return number(values[wrapped(cudaAddressModeClamp, y, kEdge) * kEdge +
+                                    wrapped(cudaAddressModeClamp, x, kEdge)]);
              });
            });
          }) == 0);
@@ -74,7 +81,8 @@ static void twoDimensions(const char* name) {
   T* memory = nullptr;
   std::size_t pitch = 0;
   EXPECT_OK(cudaMallocPitch(&memory, &pitch, kEdge * sizeof(T), kEdge));
-  EXPECT_OK(cudaMemcpy2D(memory, pitch, values.data(), kEdge * sizeof(T), kEdge * sizeof(T), kEdge, cudaMemcpyHostToDevice));
+  EXPECT_OK(cudaMemcpy2D(memory, pitch, values.data(), kEdge * sizeof(T), kEdge * sizeof(T), kEdge,
+                         cudaMemcpyHostToDevice));
   cudaResourceDesc resource{};
   resource.resType = cudaResourceTypePitch2D;
   resource.res.pitch2D = {memory, cudaCreateChannelDesc<T>(), kEdge, kEdge, pitch};
@@ -88,15 +96,21 @@ template <class T>
 static void threeDimensions(const char* name) {
   const std::vector<T> values = elements<T>(kEdge * kEdge * kEdge);
   const cudaArray_t array = arrayOf(values, kEdge, kEdge, kEdge);
-  const cudaTextureObject_t texture = textureOf(resourceOf(array), filter(cudaAddressModeWrap, true));
+  const cudaTextureObject_t texture =
+      textureOf(resourceOf(array), filter(cudaAddressModeWrap, true));
   std::vector<float3> points;
-  for (int i = 0; i < 1000; ++i) points.push_back(make_float3(i * 17 % 256 / 128.0f - 1, i * 23 % 128 / 64.0f, i * 5 % 64 / 32.0f));
-  const auto results = fetched<float>(points, [=] __device__(float3 p) { return tex3D<float>(texture, p.x, p.y, p.z); });
+  for (int i = 0; i < 1000; ++i)
+    points.push_back(
+        make_float3(i * 17 % 256 / 128.0f - 1, i * 23 % 128 / 64.0f, i * 5 % 64 / 32.0f));
+  const auto results = fetched<float>(
+      points, [=] __device__(float3 p) { return tex3D<float>(texture, p.x, p.y, p.z); });
   const auto at = [&](int i) { return wrapped(cudaAddressModeWrap, i, kEdge); };
   EXPECT(different(name, results, kTolerance, [&](std::size_t i) {
            return linear(points[i].z * kEdge, [&](int z) {
              return linear(points[i].y * kEdge, [&](int y) {
-               return linear(points[i].x * kEdge, [&](int x) { return number(values[(at(z) * kEdge + at(y)) * kEdge + at(x)]); });
+               return linear(points[i].x * kEdge, [&](int x) {
+                 return number(values[(at(z) * kEdge + at(y)) * kEdge + at(x)]);
+               });
              });
            });
          }) == 0);
