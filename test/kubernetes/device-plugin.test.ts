@@ -107,7 +107,9 @@ test('slots of a fixed size are as many as fit on a GPU, or none, which is an ev
   node.startPlugin(['--kubeconfig', kubeconfig]);
   const fitting = await node.startProxy({ slotMemory: '11GiB' });
   await offered(12);
-  expect(await inventory()).toMatchObject([{ slots: 12, slotMemory: 11 * 2 ** 30 }]);
+  await eventually(async () =>
+    expect(await inventory()).toMatchObject([{ slots: 12, slotMemory: 11 * 2 ** 30 }]),
+  );
   await fitting.end();
   await node.startProxy({ slotMemory: '200GiB' });
   await offered(0);
@@ -156,7 +158,9 @@ test("number 21: NVIDIA's plugin is the reason in an event, and no GPU is descri
   expect(await offers()).toMatchObject({ type: 'Warning', reason: 'GpuSlotsNotOffered', count: 1 });
   await eventually(async () => expect(await inventory()).toEqual([]));
   const problems = async () => (await annotations())[PROBLEMS_ANNOTATION];
-  expect(JSON.parse((await problems()) ?? '')).toEqual([(await offers())?.message]);
+  await eventually(async () =>
+    expect(JSON.parse((await problems()) ?? '[]')).toEqual([(await offers())?.message]),
+  );
   node.kubelet.allocatable = [];
   await eventually(async () => expect(await inventory()).toHaveLength(1));
   expect(await problems()).toBeUndefined();
