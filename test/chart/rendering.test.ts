@@ -65,6 +65,16 @@ describe('every pod', () => {
     }
   });
 
+  test('requests processor and memory, which a quota or policy may require', () => {
+    for (const [name, pod] of chart.pods)
+      for (const container of [...(pod.initContainers ?? []), ...pod.containers])
+        expect([name, container.name, container.resources?.requests]).toEqual([
+          name,
+          container.name,
+          { cpu: expect.any(String), memory: expect.any(String) },
+        ]);
+  });
+
   test('that is not on every node runs as an unprivileged user', () => {
     const control = [...chart.pods].filter(([, pod]) => !pod.hostPID);
     expect(control.length).toBeGreaterThanOrEqual(6);
@@ -939,6 +949,21 @@ test.each(VERSIONS)('every object for %s is in its stable APIs', async (version)
   const apis = new Set(rendered.objects.map(({ apiVersion }) => apiVersion));
   expect([...apis].filter((api) => /alpha|beta/.test(api))).toEqual([]);
 });
+
+test.each([
+  ['by default', {}],
+  ['with another Redis', { redis: { enabled: false, url: 'redis://there' } }],
+])('no field of an object is null %s', async (_case, values) => {
+  const { objects } = await render({ values });
+  const nulls = objects.flatMap((object) => nullFields(object, object.kind));
+  expect(nulls).toEqual([]);
+});
+
+function nullFields(value: unknown, place: string): string[] {
+  if (value === null) return [place];
+  if (typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([name, field]) => nullFields(field, `${place}.${name}`));
+}
 
 test('an account may name Secrets only one by one', () => {
   const rules = [...chart.of('Role'), ...chart.of('ClusterRole')].flatMap(

@@ -52,9 +52,31 @@ containers:
       {{- toYaml .command | nindent 6 }}
       - --namespace={{ .root.Release.Namespace }}
     {{- include "nvidia-virtual.unprivilegedContainer" .root | nindent 4 }}
-    resources:
-      requests: {cpu: 10m, memory: 64Mi}
-      limits: {memory: 256Mi}
+    {{- include "nvidia-virtual.hookResources" .root | nindent 4 }}
+{{- end }}
+
+{{- define "nvidia-virtual.hookResources" -}}
+resources:
+  requests: {cpu: 10m, memory: 64Mi}
+  limits: {memory: 256Mi}
+{{- end }}
+
+{{/*
+The container of a DaemonSet whose init container does the work, because its pods cannot end by
+themselves: (list $ "checked").
+*/}}
+{{- define "nvidia-virtual.idleContainer" -}}
+- name: {{ index . 1 }}
+  image: {{ include "nvidia-virtual.nodeImage" (index . 0) }}
+  command: [node, --eval, "setInterval(() => {}, 3600000)"]
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+  {{- include "nvidia-virtual.hookResources" . | nindent 2 }}
 {{- end }}
 
 {{- define "nvidia-virtual.hookAccount" -}}
