@@ -3,6 +3,8 @@ import { request } from 'node:https';
 import { isIPv6 } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { type ApiServerFiles, apiServerArguments, type Place, servicesOf } from './api-server.js';
 import { Authority, makeKey } from './authority.js';
@@ -150,9 +152,9 @@ export class ControlPlane {
     });
   }
 
-  /** The component of that name, to kill or restart it. */
+  /** The component of that name that was started last, to kill or restart it. */
   daemon(name: string): Daemon {
-    const found = this.#daemons.find((one) => one.name === name);
+    const found = this.#daemons.findLast((one) => one.name === name);
     if (!found)
       throw new Error(
         `there is no ${name}; there are ${this.#daemons.map((one) => one.name).join(', ')}`,
@@ -186,8 +188,19 @@ export class ControlPlane {
       args: this.#apiServerArguments(),
     });
     await this.ready();
+    await this.#hasDefaultNamespace();
     if (this.#options.controllerManager) await this.startControllerManager();
     if (this.#options.scheduler) await this.startScheduler();
+  }
+
+  /** The API server makes it beside its other work, so it may be ready before. */
+  async #hasDefaultNamespace(): Promise<void> {
+    const api = ApiServer.load(this.adminKubeconfig);
+    try {
+      await eventually(() => api.request({ path: '/api/v1/namespaces/default' }));
+    } finally {
+      api.close();
+    }
   }
 
   #apiServerArguments(): string[] {

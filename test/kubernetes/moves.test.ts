@@ -133,13 +133,13 @@ test('pods leave a drained GPU, and it gets no others', async () => {
   await cluster.annotateNode('node-1', { [DRAINED_ANNOTATION]: from });
   try {
     await moved('leaves', other(from));
-    await cluster.create(pod('waits', { slots: 7 }));
-    const events = await cluster.eventsOf('waits', 'FailedScheduling');
+    await cluster.create(pod('kept-out', { slots: 7 }));
+    const events = await cluster.eventsOf('kept-out', 'FailedScheduling');
     expect(events[0]).toContain('Nodes without 7 free slots');
   } finally {
     await cluster.annotateNode('node-1', { [DRAINED_ANNOTATION]: null });
   }
-  expect(await gpuOf('waits')).toBe(from);
+  expect(await gpuOf('kept-out')).toBe(from);
 });
 
 /** Slots of each GPU that pods hold at this moment, those of both GPUs of a pod that moves. */
