@@ -176,7 +176,7 @@ async function withhold(pid: number): Promise<() => void> {
 }
 
 test('an unkillable worker of a predecessor is waited for until the timeout only', async () => {
-  await scene.serve({}, '--kubernetes-patience', '1s');
+  await scene.serve({}, '--kubernetes-patience', '5s');
   const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
   await old.printed('got 0');

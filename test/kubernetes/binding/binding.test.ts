@@ -82,7 +82,7 @@ test('a pod with the socket of another is refused with a message', async () => {
 });
 
 test('an unused socket is not bound to a pod to which the kubelet did not give it', async () => {
-  await scene.serve({}, '--kubernetes-patience', '2s');
+  await scene.serve({}, '--kubernetes-patience', '5s');
   const victim = await scene.started('victim', ['a']);
   const thief = await scene.createPod('thief', { slots: 1 });
   const refused = scene.run(thief, victim.socket, ASKING);
@@ -96,7 +96,7 @@ test('an unused socket is not bound to a pod to which the kubelet did not give i
 });
 
 test('a pod with the UID of another in its annotations is not mistaken for it', async () => {
-  await scene.serve({}, '--kubernetes-patience', '5s');
+  await scene.serve({}, '--kubernetes-patience', '30s');
   const thief = await scene.createPod('thief', {
     slots: 1,
     annotations: { 'nvidia-virtual/memory': '100Mi' },
@@ -176,8 +176,10 @@ test('number 22: init and app container on the same slots have own accounts', as
   ]);
   await main.finish();
   // The sandbox was lost: everything starts again, with the same mounts.
-  const again = scene.run(pod, initSocket, HOLDING);
   await scene.patchStatus(pod, { conditions: [] });
+  // Until gpu-proxy knows that, it would take the container for the main one.
+  await scene.lookedAgain();
+  const again = scene.run(pod, initSocket, HOLDING);
   await scene.tellStarted(pod, 'prepare', again.containerId, true);
   await again.printed('got 0 300');
   await again.finish();
@@ -341,7 +343,8 @@ test('number 4: after a reboot pods keep their grants, and no session is left', 
 test('without an API server the first program waits, and the log says why', async () => {
   const { pod, socket } = await scene.started('patient', ['a']);
   await scene.plane.daemon('kube-apiserver').kill();
-  await scene.serve();
+  // A busy machine takes long to start an API server.
+  await scene.serve({}, '--kubernetes-patience', '110s');
   const program = scene.run(pod, socket, HOLDING);
   await scene.proxy.printed('a program waits for its GPU: The pod');
   await scene.proxy.printed('the watch of /api/v1/pods failed');
@@ -377,7 +380,7 @@ test('annotations shape what slots give; a PriorityClass gives no priority', asy
 });
 
 test('invalid requests of a pod are reported to its program and in its events', async () => {
-  await scene.serve({}, '--kubernetes-patience', '1s');
+  await scene.serve({}, '--kubernetes-patience', '10s');
   const { pod, socket } = await scene.started('wrong', ['a'], {
     annotations: { 'nvidia-virtual/memory': 'much' },
   });

@@ -67,8 +67,8 @@ test('our files, and another container of the pod, are no reason for an event', 
   await sidecar.printed('mapped');
   await scene.tellStarted(pod, 'sidecar', sidecar.containerId);
   // The last one: when it has its event, all were examined.
-  await runMapping('compat', fileOfImage('opt/libcuda.so.1'));
-  await eventually(async () => expect(await scene.events('compat')).toHaveLength(1));
+  await runMapping('last', fileOfImage('opt/libcuda.so.1'));
+  await eventually(async () => expect(await scene.events('last')).toHaveLength(1));
   expect(await scene.events('ours')).toEqual([]);
   expect(await scene.events('second')).toEqual([]);
   expect(await scene.events('served')).toEqual([]);

@@ -26,7 +26,7 @@ def pids():
   nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), infos)
   return [infos[6 * i] for i in range(count.value)]
 def soon(ask, wanted):
-  for i in range(100):
+  for i in range(600):
     if ask() == wanted: break
     time.sleep(0.1)
   return ask()

@@ -64,8 +64,8 @@ test('a kernel that never ends is ended with a message, whatever its program add
   const busy = scene.run(neighbour.pod, neighbour.socket, BUSY);
   await busy.printed('works');
   await endless.printed(`ended ${DEVICE_UNAVAILABLE}`);
-  expect(endless.stderr).toMatch(/work of this program ran on for \d+ s after its turn/);
   await endless.finish();
+  expect(endless.stderr).toMatch(/work of this program ran on for \d+ s after its turn/);
   await eventually(async () =>
     expect(await scene.events('stubborn')).toEqual([
       ['GpuLimitReached', expect.stringMatching(/its work ran for \d+ s after its window/)],

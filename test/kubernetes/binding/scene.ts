@@ -75,6 +75,8 @@ class PodProgram {
   readonly process: ChildProcessWithoutNullStreams;
   stdout = '';
   stderr = '';
+  /** Resolves when it has ended and all its output was read. */
+  readonly #closed: Promise<unknown>;
 
   constructor(
     processFiles: readonly string[],
@@ -101,21 +103,24 @@ exec "$@"`;
     this.process.stderr.on('data', (data: Buffer) => {
       this.stderr += data;
     });
+    this.#closed = once(this.process, 'close');
   }
 
   async printed(text: string): Promise<void> {
-    while (!this.stdout.includes(text)) {
-      if (this.process.exitCode !== null)
-        throw new Error(`it ended without ${text}: ${this.stdout}${this.stderr}`);
-      await Promise.race([once(this.process.stdout, 'data'), once(this.process, 'close')]);
-    }
+    while (!this.stdout.includes(text))
+      await Promise.race([once(this.process.stdout, 'data'), this.#mustNotEnd(text)]);
+  }
+
+  async #mustNotEnd(text: string): Promise<void> {
+    await this.#closed;
+    if (!this.stdout.includes(text))
+      throw new Error(`it ended without ${text}: ${this.stdout}${this.stderr}`);
   }
 
   /** Lets it run to its end. */
   async finish(): Promise<string> {
     if (this.process.stdin.writable) this.process.stdin.end('\n');
-    if (this.process.exitCode === null && this.process.signalCode === null)
-      await once(this.process, 'close');
+    await this.#closed;
     return this.stdout;
   }
 }
