@@ -4,6 +4,7 @@ import type { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/ext
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
+import { freePorts } from '../ports.js';
 import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
 import { container, gpu, inventory, pod } from './objects.js';
 import { startExtender, startScheduler } from './scheduling.js';
@@ -23,12 +24,18 @@ const EVICT_AFTER = 1_000_000;
 
 const SCHEDULER = 'system:serviceaccount:nvidia-virtual:nvidia-virtual-scheduler';
 
-function startLoggedExtender(port = 0): Promise<ExtenderService> {
+function startLoggedExtender(port: number): Promise<ExtenderService> {
   const listen = { host: '127.0.0.1', port };
   return startExtender(
     { kubeconfig: plane.kubeconfig(SCHEDULER), listen, evictAfter: EVICT_AFTER },
     pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
   );
+}
+
+/** Waits until the extender has seen it, too: the next pods get what is free by its knowledge. */
+async function removePods(): Promise<void> {
+  await cluster.removePods();
+  await until(() => extender.cluster.counts.pods === 0, 'the extender has seen it');
 }
 
 /** Waits until the extender has logged this about the pod. */
@@ -93,7 +100,8 @@ beforeAll(async () => {
   await makePriority('low', 10);
   await makePriority('high', 1000);
   await makePriority('polite', 2000, 'Never');
-  extender = await startLoggedExtender();
+  const [port = 0] = await freePorts(1);
+  extender = await startLoggedExtender(port);
   await startScheduler(plane, extender);
 });
 afterAll(async () => {
@@ -106,7 +114,7 @@ afterAll(async () => {
 describe('one node of two GPUs', () => {
   beforeAll(() => cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]));
   afterAll(() => cluster.removeNode('one'));
-  afterEach(() => cluster.removePods());
+  afterEach(removePods);
 
   test('a binding records the GPUs of slots and keeps other annotations', async () => {
     await cluster.create(pod('first', { slots: 4, annotations: { mine: 'stays' } }));
@@ -227,11 +235,11 @@ describe('one node of two GPUs', () => {
       () => extender.cluster.node('one')?.gpus[1]?.healthy === false,
       'the extender has seen it',
     );
-    await cluster.create(pod('waits', { slots: 10 }));
-    await cluster.eventsOf('waits', 'FailedScheduling');
+    await cluster.create(pod('rejected', { slots: 10 }));
+    await cluster.eventsOf('rejected', 'FailedScheduling');
     // Only the extender is told, as if kube-scheduler had seen the event, and asked, before.
     extender.cluster.putNode('one', inventory([gpu('GPU-a'), gpu('GPU-b')]));
-    expect(assigned(await cluster.bound('waits'))).toEqual({ main: '10 of GPU-b' });
+    expect(assigned(await cluster.bound('rejected'))).toEqual({ main: '10 of GPU-b' });
     await cluster.annotateNode('one', {
       'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b')]),
     });
@@ -297,7 +305,7 @@ describe('one node of two GPUs, each with four free slots', () => {
   beforeEach(() => {
     log = [];
   });
-  afterEach(() => cluster.removePods());
+  afterEach(removePods);
   const names = async () => (await cluster.pods()).map(({ metadata }) => metadata?.name).sort();
 
   async function fill(
@@ -401,7 +409,7 @@ describe('four nodes of two GPUs', () => {
   afterAll(async () => {
     for (const name of NODES) await cluster.removeNode(name);
   });
-  afterEach(() => cluster.removePods());
+  afterEach(removePods);
 
   test('number 3: pods that fit are bound at once, and no slot is used twice', async () => {
     await Promise.all(

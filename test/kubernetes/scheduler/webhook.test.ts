@@ -1,7 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { V1Pod, V1Secret } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
@@ -11,6 +9,7 @@ import { WebhookService, writersOf } from '@nvidia-virtual/scheduler-ext/webhook
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
+import { freePorts } from '../ports.js';
 import { ClusterUnderTest, MERGE, refusalOf } from './cluster-under-test.js';
 import { container, gpu, inventory, pod } from './objects.js';
 
@@ -29,14 +28,6 @@ let cluster: ClusterUnderTest;
 let webhook: WebhookService;
 let port: number;
 let http: number;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: free } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return free;
-}
 
 function startWebhook(at = port, httpAt = http): Promise<WebhookService> {
   const [listen, health] = [at, httpAt].map((one) => ({ host: '127.0.0.1', port: one })) as [
@@ -116,7 +107,7 @@ function as(user: string): ApiServer {
 beforeAll(async () => {
   plane = await ControlPlane.start();
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
-  [port, http] = [await freePort(), await freePort()];
+  [port, http] = (await freePorts(2)) as [number, number];
   await post('/api/v1/namespaces', { kind: 'Namespace', metadata: { name: 'nvidia-virtual' } });
   await allowWebhook();
   await bindRole('system:kube-scheduler', WRITERS.scheduler);
@@ -231,6 +222,13 @@ describe('a pod that requests slots', () => {
       body: { status: { hard, used } },
       contentType: MERGE,
     });
+    // The API server notices the quota by its own watch.
+    await until(async () => {
+      const tooMany = cluster.create(pod('too-many', { slots: 7 }));
+      const refusal = await refusalOf(tooMany).catch(() => '');
+      if (refusal === '') await cluster.delete('too-many');
+      return refusal.includes('exceeded quota');
+    }, 'the quota counts');
     const asking = (name: string, annotations: Record<string, string>) =>
       cluster.create(
         pod(name, { slots: 0, annotations, spec: { schedulerName: 'default-scheduler' } }),
@@ -429,7 +427,7 @@ describe('the certificate', () => {
 
   test('is the same for all replicas', async () => {
     const before = await secret();
-    const [other, otherHttp] = [await freePort(), await freePort()];
+    const [other, otherHttp] = (await freePorts(2)) as [number, number];
     const second = await startWebhook(other, otherHttp);
     await until(async () => (await readiness(otherHttp)).ready, 'the second one is ready');
     expect((await secret()).metadata?.resourceVersion).toBe(before.metadata?.resourceVersion);
@@ -452,7 +450,7 @@ describe('the certificate', () => {
   });
 
   test('number 20: is recreated by a replica after the Secret was emptied', async () => {
-    const second = await startWebhook(await freePort(), await freePort());
+    const second = await startWebhook(...((await freePorts(2)) as [number, number]));
     const former = await bundle();
     await cluster.api.request({
       method: 'PATCH',
