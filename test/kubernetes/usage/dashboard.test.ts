@@ -90,8 +90,11 @@ test('text of the cluster does not run', async () => {
       { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: HOSTILE },
     ],
   });
-  const page = await opened(`${admin}/${VERSION}/dashboard`);
-  expect(page).toContain('&lt;script&gt;document.title');
+  // The usage API notices the change by its own watch.
+  const page = await scene.eventually(
+    () => opened(`${admin}/${VERSION}/dashboard`),
+    (text) => text.includes('&lt;script&gt;document.title'),
+  );
   expect(page).toContain('<title>GPU usage</title>');
 });
 

@@ -14,6 +14,8 @@ import { freePorts, hostAddress } from '../ports.js';
 import { nodeObject, podObject, RIGHTS, registration, snapshotOf } from './objects.js';
 
 const PROGRAM = path.join(REPOSITORY, 'usage-api', 'bin', 'usage-api.js');
+/** Good answers in succession after which both replicas are taken to give them. */
+const ENOUGH_ANSWERS = 10;
 
 interface KubectlResult {
   readonly status: number | null;
@@ -135,6 +137,8 @@ export class UsageScene {
         ]),
       ({ output }) => output === 'True',
     );
+    // The API server asks a replica by chance.
+    let answers = 0;
     await this.eventually(
       () =>
         this.kubectl([
@@ -144,7 +148,10 @@ export class UsageScene {
           '-o',
           'jsonpath={.items[*].containers[*].time.used}',
         ]),
-      ({ status, output }) => status === 0 && output !== '',
+      ({ status, output }) => {
+        answers = status === 0 && output !== '' ? answers + 1 : 0;
+        return answers === ENOUGH_ANSWERS;
+      },
     );
   }
 
