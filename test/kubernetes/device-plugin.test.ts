@@ -53,6 +53,8 @@ beforeEach(async () => {
 afterEach(async () => {
   await node.remove();
   await admin.request({ method: 'DELETE', path: '/api/v1/nodes/node-1' });
+  // The next test waits for events of its own.
+  await admin.request({ method: 'DELETE', path: '/api/v1/namespaces/default/events' });
 });
 
 const post = (path: string, body: object) => admin.request({ method: 'POST', path, body });
@@ -151,7 +153,6 @@ test("number 21: NVIDIA's plugin is the reason in an event, and no GPU is descri
   node.kubelet.allocatable = [{ resourceName: 'nvidia.com/gpu', deviceIds: ['0'] }];
   node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();
-  // The node may have events of this reason from other tests.
   const offers = async () =>
     (await events()).find(({ message }) => message?.includes('Remove one of the two from this'));
   await eventually(async () => expect(await offers()).toBeDefined());

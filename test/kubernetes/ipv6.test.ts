@@ -8,7 +8,7 @@ import { issue, makeAuthority } from '@nvidia-virtual/kube-common/certificates/a
 import { SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/testing/webhook-configurations';
 import { WebhookService, writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
-import { until } from '@nvidia-virtual/service/testing/eventually';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { render } from '../chart/chart.js';
 import { findHostAddress, freePorts } from './ports.js';
@@ -93,12 +93,16 @@ onIPv6('the API server calls the webhook, whose certificate others renew, at [::
       });
     const ready = async () => (await fetch(`http://[::1]:${health}/readyz`)).ok;
     await until(ready, 'the webhook is ready');
-    const made = await api.request<V1Pod>({
-      method: 'POST',
-      path: '/api/v1/namespaces/default/pods',
-      body: pod('one', { spec: { schedulerName: 'default-scheduler' } }),
+    // The API server notices the configurations by its own watch.
+    await eventually(async () => {
+      const made = await api.request<V1Pod>({
+        method: 'POST',
+        path: '/api/v1/namespaces/default/pods',
+        query: { dryRun: 'All' },
+        body: pod('one', { spec: { schedulerName: 'default-scheduler' } }),
+      });
+      expect(made.spec?.schedulerName).toBe(SCHEDULER_NAME);
     });
-    expect(made.spec?.schedulerName).toBe(SCHEDULER_NAME);
   } finally {
     await webhook.end();
     rmSync(directory, { recursive: true });

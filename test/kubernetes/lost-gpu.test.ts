@@ -6,7 +6,7 @@ import {
   INVENTORY_ANNOTATION,
   SCHEDULER_NAME,
 } from '@nvidia-virtual/kube-common/names';
-import { until } from '@nvidia-virtual/service/testing/eventually';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { assigned } from './scheduler/cluster-under-test.js';
 import { container } from './scheduler/objects.js';
 import { TwoGpuScene } from './scheduler/two-gpu-scene.js';
@@ -66,9 +66,12 @@ test('a pod whose GPU is lost is replaced on another GPU, without an operator', 
   scene.node.fail(lost);
   const next = await boundPod(former.metadata?.name);
   expect(assigned(next)).toEqual({ main: `4 of ${uuids[1 - lost]}` });
-  const { status } = await nodeObject();
-  expect(status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION)).toMatchObject({
-    status: 'True',
-    message: expect.stringContaining(uuids[lost] ?? ''),
+  // The condition is written after the annotation that the scheduler follows.
+  await eventually(async () => {
+    const { status } = await nodeObject();
+    expect(status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION)).toMatchObject({
+      status: 'True',
+      message: expect.stringContaining(uuids[lost] ?? ''),
+    });
   });
 });
