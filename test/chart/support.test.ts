@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import { until } from '@nvidia-virtual/service/testing/eventually';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
@@ -141,6 +141,14 @@ describe('kubectl gpu-usage doctor', () => {
       body: { status },
       contentType: 'application/strategic-merge-patch+json',
     });
+    // No kubelet says that the node is ready, which a controller notices after a minute.
+    const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: new Date() };
+    await api.request({
+      method: 'PATCH',
+      path: '/api/v1/nodes/gpu-7/status',
+      body: { status: { conditions: [ready] } },
+      contentType: 'application/strategic-merge-patch+json',
+    });
     const { output } = await plugin(['doctor', 'gpu-7', '-o', 'json']);
     expect(JSON.parse(output)).toEqual([
       { subject: 'node gpu-7', facts: expect.anything(), problems: [PROBLEM] },
@@ -161,8 +169,11 @@ describe('kubectl gpu-usage doctor', () => {
       subjects,
       roleRef,
     });
-    const { output } = await plugin(['doctor', '-n', NAMESPACE], anna);
-    expect(output).toContain('Not seen: nodes is forbidden: User "anna" cannot list');
+    // The API server notices the binding by its own watch.
+    await eventually(async () => {
+      const { output } = await plugin(['doctor', '-n', NAMESPACE], anna);
+      expect(output).toContain('Not seen: nodes is forbidden: User "anna" cannot list');
+    });
   });
 });
 
