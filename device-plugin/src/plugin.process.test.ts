@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { eventually, until } from '@nvidia-virtual/service/testing/eventually';
 import { containerFiles } from './container-files.js';
 import { NodeUnderTest } from './testing/node-under-test.js';
 
@@ -82,6 +82,7 @@ test("a container gets the node's nvidia-smi, unless that is switched off", asyn
   writeFileSync(path.join(node.state, 'nvidia-smi'), '');
   expect(await mounted()).toBe(true);
   await first.end();
+  await eventually(() => expect(node.kubelet.plugin()).toBeUndefined());
   node.startPlugin(['--nvidia-smi', 'false']);
   await offered(10);
   expect(await mounted()).toBe(false);
@@ -187,8 +188,11 @@ test('number 5: a plugin that a newer one replaced before its end stays away', a
   node.startPlugin();
   await eventually(() => expect(node.kubelet.registrations).toHaveLength(2));
   await old.end();
-  await offered(10);
-  const after = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  // The kubelet drops the newer one too when it notices the end of the old one.
+  const after = await until(async () => {
+    await offered(10);
+    return node.kubelet.allocate(node.kubelet.healthy.slice(0, 1)).catch(() => undefined);
+  });
   const [former, latter] = [before, after].map(({ mounts }) => mounts[1]?.hostPath ?? '');
   expect(former).not.toBe(latter);
   expect([former, latter].map((library) => existsSync(library ?? ''))).toEqual([true, true]);
