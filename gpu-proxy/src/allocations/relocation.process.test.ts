@@ -58,6 +58,8 @@ async function start(
 ): Promise<MovingProgram> {
   const program = await MovingProgram.start(allocation.socketPath, size, { environment });
   programs.push(program);
+  // Its worker's report may come after its first output. Until then it is just starting.
+  await until(() => allocation.sessions.every(({ session }) => session.introduced));
   return program;
 }
 

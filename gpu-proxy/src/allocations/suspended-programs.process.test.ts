@@ -37,6 +37,8 @@ async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
 async function keep(allocation: Allocation, ...sizes: number[]): Promise<KeepingProgram> {
   const program = await KeepingProgram.start(allocation.socketPath, sizes);
   programs.push(program);
+  // Its worker's report may come after its first output. Until then it is just starting.
+  await until(() => allocation.sessions.every(({ session }) => session.introduced));
   return program;
 }
 

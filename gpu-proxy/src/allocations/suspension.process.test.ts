@@ -30,8 +30,10 @@ let programs: Program[];
 class Program {
   readonly process: ChildProcessWithoutNullStreams;
   output = '';
+  readonly #allocation: Allocation;
 
   constructor(allocation: Allocation, body: string) {
+    this.#allocation = allocation;
     const [program, ...args] = cudaProgram(body);
     this.process = spawn(program as string, args, {
       env: clientEnvironment(locateInstallation(), allocation.socketPath),
@@ -48,6 +50,8 @@ class Program {
 
   async says(text: string): Promise<void> {
     await until(() => this.output === text);
+    // Its worker's report may come after its first output. Until then it is just starting.
+    await until(() => this.#allocation.sessions.every(({ session }) => session.introduced));
   }
 }
 

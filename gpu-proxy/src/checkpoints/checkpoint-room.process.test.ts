@@ -12,6 +12,7 @@ import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
+import type { Allocation } from '../allocations/allocation.js';
 import type { Backend } from '../gpus/backend.js';
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
@@ -31,7 +32,7 @@ let program: MovingProgram | undefined;
 beforeEach(async () => {
   directory = makePrivateDirectory();
   chmodSync(directory, 0o755);
-  await start();
+  await startNodeWithRooms();
 });
 afterEach(async () => {
   program?.kill();
@@ -51,7 +52,7 @@ function linkDriver(): string {
 }
 
 /** Workers have rooms, and gpu-proxy has groups, as in Kubernetes. */
-async function start(): Promise<void> {
+async function startNodeWithRooms(): Promise<void> {
   if (process.getuid?.() === 0) process.setgroups?.([0, 4]);
   const state = path.join(directory, 'state');
   const users = { first: FIRST_UID, last: FIRST_UID + 9 };
@@ -63,9 +64,16 @@ async function start(): Promise<void> {
   ({ node } = await startNode(state, { settings, launcher, backend }));
 }
 
+async function start(allocation: Allocation): Promise<MovingProgram> {
+  const started = await MovingProgram.start(allocation.socketPath, 8 * MiB);
+  // Its worker's report may come after its first output. Until then it is just starting.
+  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  return started;
+}
+
 withCriuInRoom('a program whose worker has a room goes on from a file', async () => {
   const allocation = await node.create({ gpus: ['0'], memory: 256 * MiB });
-  program = await MovingProgram.start(allocation.socketPath, 8 * MiB);
+  program = await start(allocation);
   const seen = await program.check();
   const worker = () => allocation.sessions[0]?.workerPid as number;
   const room = () => {
@@ -101,7 +109,7 @@ withCriuInRoom('also if the worker had a context before it had its user', async 
   const gpu = node.gpus[0] as GpuRecord;
   await until(() => node.left(gpu).warmWorkersReady === 1);
   const allocation = await node.create({ gpus: ['0'], memory: 256 * MiB });
-  program = await MovingProgram.start(allocation.socketPath, 8 * MiB);
+  program = await start(allocation);
   const seen = await program.check();
   program.ask();
   await node.checkpoint(allocation, path.join(directory, 'state', 'checkpoints', 'files'));
