@@ -216,7 +216,7 @@ test('after a kill, the next proxy updates the ledger, and counts from 0', async
       figure('sessions_ended_total', { cause: 'client_ended' }),
       figure('allocation_copied_bytes_total', { allocation: id, direction: 'host_to_device' }),
     ]);
-  expect(await counted()).toEqual([2, 0, 2 * MiB]);
+  await eventually(async () => expect(await counted()).toEqual([2, 0, 2 * MiB]));
   server.process.kill('SIGKILL');
   await server.end();
   goes.process.kill('SIGTERM');

@@ -272,11 +272,15 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
     const late = runThere('--allocation', id);
     await late.printed('got 0');
     for (const each of [program, late, inOwn]) expect(await finish(each)).toBe('got 0\nthen 0\n');
-    const { allocations } = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
-    expect(allocations.map((allocation) => [allocation.id, allocation.memoryUsedBytes])).toEqual([
-      [id, 0],
-    ]);
-    expect(readdirSync(path.join(state, 'allocations', id, 'sessions'))).toEqual([]);
+    // A session ends after its program.
+    await eventually(async () => {
+      const { stdout } = await there('ls', '-o', 'json');
+      const { allocations } = JSON.parse(stdout) as NodeUseMessage;
+      expect(allocations.map((allocation) => [allocation.id, allocation.memoryUsedBytes])).toEqual([
+        [id, 0],
+      ]);
+      expect(readdirSync(path.join(state, 'allocations', id, 'sessions'))).toEqual([]);
+    });
   },
 );
 

@@ -246,6 +246,7 @@ withCriu('a process that has the id of a thread is named, and ends nothing', asy
   const before = threads();
   const id = before.find((thread) => thread !== String(worker)) as string;
   await node.checkpoint(allocation, files);
+  await until(() => !existsSync(`/proc/${worker}`));
   const other = spawn('python3', ['-c', WITH_ID, id]);
   try {
     await once(other.stdout, 'data');
