@@ -105,9 +105,11 @@ test('window: it is sent to the arbiter, and again if it changed at SIGHUP', asy
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;
+/** No other process has it or the next ones, also if two of these tests run at once. */
+const UID = 10_000_000 + 20 * process.pid;
 
 asRoot('workerUids: the workers of each allocation run as a separate user', async () => {
-  await serve({ workerUids: '20000-20009' });
+  await serve({ workerUids: `${UID}-${UID + 9}` });
   const ids = await Promise.all([run(HOLDING), run(HOLDING)]);
   const allocations = await Promise.all(ids.map(look));
   const users = allocations.map(({ sessions }) => {
@@ -117,15 +119,15 @@ asRoot('workerUids: the workers of each allocation run as a separate user', asyn
     );
   });
   const all = (uid: number) => [Array(4).fill(uid), Array(4).fill(uid)];
-  expect(users.sort()).toEqual([all(20000), all(20001)]);
+  expect(users.sort()).toEqual([all(UID), all(UID + 1)]);
 });
 
 asRoot('workerUids: an id that a process has is given to no allocation', async () => {
-  await serve({ workerUids: '20010-20011' });
-  const other = spawn('sleep', ['1000'], { uid: 20010 });
+  await serve({ workerUids: `${UID + 10}-${UID + 11}` });
+  const other = spawn('sleep', ['1000'], { uid: UID + 10 });
   try {
     const { sessions } = await look(await run(HOLDING));
-    expect(userOf(sessions[0]?.workerPid as number)).toBe(20011);
+    expect(userOf(sessions[0]?.workerPid as number)).toBe(UID + 11);
     const { stderr } = await create();
     expect(stderr).toContain('All 2 user ids for workers are in use, 1 of them only by processes');
   } finally {

@@ -424,8 +424,10 @@ test('a warm worker is given to a program, and another one replaces it', async (
   node.leave();
   await restart({ settings: { warmWorkers: () => 1 } });
   const { uuid } = node.gpus[0] as { uuid: string };
-  const warmWorker = () =>
-    findProcess('--warm', '--gpu', uuid, '--driver', locateInstallation().simulatedDriver)?.pid;
+  // Nodes of other tests have GPUs of the same UUIDs, but another state.
+  const driver = ['--driver', locateInstallation().simulatedDriver];
+  const simulated = ['--simulated-state', path.join(directory, 'state', 'simulated-gpus')];
+  const warmWorker = () => findProcess('--warm', '--gpu', uuid, ...driver, ...simulated)?.pid;
   const allocation = await node.create({ memory: 300 * MiB });
   await until(() => node.left(node.gpus[0] as never).warmWorkersReady >= 1);
   const first = warmWorker();

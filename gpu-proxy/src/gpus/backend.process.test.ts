@@ -140,7 +140,8 @@ test('if there is no device, both directories are named', () => {
   );
 });
 
-const CGROUP = '/sys/fs/cgroup/devices/nvidia-virtual-test-backend';
+/** Another run of this test on the machine has another one. */
+const CGROUP = `/sys/fs/cgroup/devices/nvidia-virtual-test-backend-${process.pid}`;
 const mayRefuseDevices = process.getuid?.() === 0 && existsSync(path.dirname(CGROUP));
 
 /** The output of the script in a cgroup without access to NVIDIA's devices, as in a container. */

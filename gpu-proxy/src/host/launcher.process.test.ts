@@ -105,7 +105,7 @@ asRoot('a worker can connect to the arbiter’s socket only, and to no network',
   const names = {
     arbiter: path.join(state, 'arbiter', 'arbiter.sock'),
     host: path.join(state, 'secret', 'host.sock'),
-    abstract: '\0nvidia-virtual-test',
+    abstract: `\0nvidia-virtual-test-${process.pid}`,
   };
   const servers = await Promise.all(Object.values(names).map(listen));
   const script = `
