@@ -116,6 +116,7 @@ test('no second control process is started while one hangs', async () => {
   expect([await hanging.answers(), await hanging.answers()]).toEqual([false, false]);
   const [keeper, ...more] = (readIfThere(asked) ?? '').trim().split('\n');
   expect(more).toEqual([]);
+  expect(Number(keeper)).toBeGreaterThan(1);
   writeFileSync(executable, '#!/bin/sh\nexit 0\n');
   process.kill(Number(keeper), 'SIGKILL');
   await until(() => hanging.answers());

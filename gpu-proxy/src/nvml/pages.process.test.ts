@@ -31,7 +31,7 @@ def processes():
   nvmlMust("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), list)
   return [[each.pid == os.getpid(), each.memory // MiB] for each in list[:count.value]]
 def soon(ask, wanted):
-  for i in range(100):
+  for i in range(600):
     if ask() == wanted: break
     time.sleep(0.1)
   return ask()
