@@ -33,11 +33,11 @@ async function started(options: RedisServerOptions = {}): Promise<RedisServer> {
   return server;
 }
 
-/** Short timeouts keep the tests short. */
+/** Short timeouts keep the tests short. A busy machine answers within them. */
 function open(redis: RedisOptions, writes = true): RedisLedger {
   const writer = { node: 'node-1', owner: 'a machine' };
   const ledger = new RedisLedger({
-    redis: { answerTimeout: 500, connectTimeout: 500, ...redis },
+    redis: { answerTimeout: 3000, connectTimeout: 3000, ...redis },
     ...(writes ? { writer } : {}),
   });
   ledgers.push(ledger);
@@ -162,7 +162,7 @@ test('SIGSTOP', async () => {
     end: () => server.resume(),
   });
   expect(sentence).toBe(
-    `Redis at ${server.address} gave no answer for 500 ms. Check whether it is paused, ` +
+    `Redis at ${server.address} gave no answer for 3000 ms. Check whether it is paused, ` +
       `stopped or overloaded.`,
   );
 });
