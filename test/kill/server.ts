@@ -62,7 +62,7 @@ export class Server {
   /** Terminates it; false if it had to be killed. */
   async stop(): Promise<boolean> {
     this.process.kill('SIGTERM');
-    const ended = await until(() => !this.alive, 10_000);
+    const ended = await until(() => !this.alive);
     if (!ended) this.process.kill('SIGKILL');
     return ended;
   }
