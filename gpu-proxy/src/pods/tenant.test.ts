@@ -30,8 +30,9 @@ function find(
   holders: Holders,
   containerId: string | undefined = PEER.containerId,
   slots = ['x'],
+  pod = POD,
 ): string {
-  return findTenant({ peer: { ...PEER, containerId }, pod: POD, slots, holders });
+  return findTenant({ peer: { ...PEER, containerId }, pod, slots, holders });
 }
 
 test('a slot belongs to the container for which the kubelet names it', () => {
@@ -56,5 +57,19 @@ test('if two containers of a pod have the same slot, the container id decides', 
   expect(() => find(both, 'c'.repeat(64))).toThrow('does not know yet which container');
   expect(() => find(new Map([['x', [MAIN]]]), IDS.side)).toThrow(
     'a process of container side tried to use it',
+  );
+});
+
+test('an init container may run again in a pod that is initialized, so the id decides', () => {
+  const resources = { limits: { 'nvidia-virtual/gpu': '1' } };
+  const pod: V1Pod = {
+    ...POD,
+    spec: { containers: [{ name: 'main' }], initContainers: [{ name: 'prepare', resources }] },
+    status: { ...POD.status, conditions: [{ type: 'Initialized', status: 'True' }] },
+  };
+  const holders: Holders = new Map([['x', [MAIN]]]);
+  expect(find(holders, IDS.main, ['x'], pod)).toBe('main');
+  expect(() => find(holders, 'c'.repeat(64), ['x'], pod)).toThrow(
+    'does not know yet which container',
   );
 });

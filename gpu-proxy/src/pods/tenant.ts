@@ -40,8 +40,9 @@ export function findTenant(evidence: TenantEvidence): string {
     });
   const inits = endingInitContainers(pod, slots.length);
   if (known !== undefined && inits.includes(known)) return known;
-  const undecided =
-    (inits.length > 0 && !isInitialized(pod)) || own.some((several) => several.length > 1);
+  // Its condition Initialized decides nothing: after the loss of its sandbox a pod runs its init
+  // containers again, and is still initialized for the API server.
+  const undecided = inits.length > 0 || own.some((several) => several.length > 1);
   if (undecided && known === undefined)
     throw new ProxyError('CONTAINER_NOT_KNOWN', {
       pod: nameOf(pod),
@@ -88,14 +89,6 @@ export function endingInitContainers({ spec }: V1Pod, slots: number): string[] {
   return ending
     .filter(({ resources }) => Number(resources?.limits?.[RESOURCE] ?? 0) === slots)
     .map(({ name }) => name);
-}
-
-function isInitialized({ status }: V1Pod): boolean {
-  return (
-    status?.conditions?.some(
-      ({ type, status: value }) => type === 'Initialized' && value === 'True',
-    ) ?? false
-  );
 }
 
 function named({ metadata }: V1Pod): { readonly namespace: string; readonly pod: string } {

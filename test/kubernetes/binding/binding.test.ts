@@ -169,17 +169,17 @@ test('number 22: init and app container on the same slots have own accounts', as
   expect(await init.finish()).toContain('then 0');
   await scene.patchStatus(pod, { conditions: [{ type: 'Initialized', status: 'True' }] });
   const main = scene.run(pod, mainSocket, HOLDING);
+  await scene.tellStarted(pod, 'main', main.containerId);
   await main.printed(`got 0 ${Math.floor((2 * SLOT) / MiB)}`);
   const taken = (await scene.allocations()).filter(({ gpuUuids }) => gpuUuids.length > 0);
   expect(taken.map(({ id, owner }) => [id, owner?.container])).toEqual([
     [idOf(mainSocket), 'main'],
   ]);
   await main.finish();
-  // The sandbox was lost: everything starts again, with the same mounts.
-  await scene.patchStatus(pod, { conditions: [] });
-  // Until gpu-proxy knows that, it would take the container for the main one.
-  await scene.lookedAgain();
+  // The sandbox was lost: everything starts again, with the same mounts. The API server still calls
+  // the pod initialized.
   const again = scene.run(pod, initSocket, HOLDING);
+  await scene.proxy.printed(`has the id ${again.containerId}`);
   await scene.tellStarted(pod, 'prepare', again.containerId, true);
   await again.printed('got 0 300');
   await again.finish();
