@@ -49,6 +49,8 @@ const NONE: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
 export class Arbiter {
   readonly #options: ArbiterOptions;
   readonly #times = new Map<string, CountedTime>();
+  /** Allocations of the answer that is being read. */
+  readonly #answered = new Set<string>();
   #connection: Socket | undefined;
   /** Time of the connect in milliseconds; 0: not connected. */
   #reached = 0;
@@ -297,6 +299,7 @@ export class Arbiter {
     if (word === 'figures') this.#count(id, numbers);
     if (word === 'end') {
       this.#missed = 0;
+      this.#forgetUnanswered();
       this.#waiting.shift()?.();
     }
     if (line.startsWith('error "guarantee" is not a command')) this.#replaceFormer();
@@ -312,7 +315,14 @@ export class Arbiter {
     if (Number.isNaN(granted + waited + overrun + windows)) return;
     const time = this.#times.get(id) ?? new CountedTime();
     this.#times.set(id, time);
+    this.#answered.add(id);
     time.count({ granted, waited, overrun, windows });
+  }
+
+  /** An answer that was on its way while an allocation was removed still had its figures. */
+  #forgetUnanswered(): void {
+    for (const id of this.#times.keys()) if (!this.#answered.has(id)) this.#times.delete(id);
+    this.#answered.clear();
   }
 
   #noteAnswered(): void {
