@@ -7,6 +7,7 @@ import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-
 import { locateInstallation } from '../host/installation.js';
 import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode, NodeOptions } from '../node.js';
+import { allBegun } from '../testing/begun.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
 import { ObedientWorkers } from '../testing/obedient-worker.js';
@@ -58,8 +59,7 @@ async function start(
 ): Promise<MovingProgram> {
   const program = await MovingProgram.start(allocation.socketPath, size, { environment });
   programs.push(program);
-  // Its worker's report may come after its first output. Until then it is just starting.
-  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  await allBegun(allocation);
   return program;
 }
 

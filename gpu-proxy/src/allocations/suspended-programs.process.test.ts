@@ -5,6 +5,7 @@ import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode, NodeOptions } from '../node.js';
+import { allBegun } from '../testing/begun.js';
 import { KeepingProgram } from '../testing/keeping-program.js';
 import { startNode } from '../testing/node-under-test.js';
 import { RunningProgram } from '../testing/running-program.js';
@@ -37,8 +38,7 @@ async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
 async function keep(allocation: Allocation, ...sizes: number[]): Promise<KeepingProgram> {
   const program = await KeepingProgram.start(allocation.socketPath, sizes);
   programs.push(program);
-  // Its worker's report may come after its first output. Until then it is just starting.
-  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  await allBegun(allocation);
   return program;
 }
 

@@ -7,6 +7,7 @@ import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode, NodeOptions } from '../node.js';
 import { clientEnvironment } from '../run/run.js';
+import { allBegun } from '../testing/begun.js';
 import { cudaProgram } from '../testing/cuda-program.js';
 import { startNode } from '../testing/node-under-test.js';
 import type { Allocation } from './allocation.js';
@@ -50,8 +51,7 @@ class Program {
 
   async says(text: string): Promise<void> {
     await until(() => this.output === text);
-    // Its worker's report may come after its first output. Until then it is just starting.
-    await until(() => this.#allocation.sessions.every(({ session }) => session.introduced));
+    await allBegun(this.#allocation);
   }
 }
 

@@ -16,6 +16,7 @@ import type { Allocation } from '../allocations/allocation.js';
 import type { Backend } from '../gpus/backend.js';
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
+import { allBegun } from '../testing/begun.js';
 import { withCriuInRoom } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { launcherWithRooms, startNode } from '../testing/node-under-test.js';
@@ -66,8 +67,7 @@ async function startNodeWithRooms(): Promise<void> {
 
 async function start(allocation: Allocation): Promise<MovingProgram> {
   const started = await MovingProgram.start(allocation.socketPath, 8 * MiB);
-  // Its worker's report may come after its first output. Until then it is just starting.
-  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  await allBegun(allocation);
   return started;
 }
 

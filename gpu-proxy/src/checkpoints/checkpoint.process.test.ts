@@ -31,6 +31,7 @@ import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode } from '../node.js';
 import type { NodeSettings } from '../node-types.js';
 import { LiveSession } from '../sessions/live-session.js';
+import { allBegun } from '../testing/begun.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
@@ -67,8 +68,7 @@ async function start(
 ): Promise<MovingProgram> {
   const program = await MovingProgram.start(allocation.socketPath, size, { before });
   programs.push(program);
-  // Its worker's report may come after its first output. Until then it is just starting.
-  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  await allBegun(allocation);
   return program;
 }
 

@@ -4,11 +4,11 @@ import { cpSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { jest } from '@jest/globals';
 import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
-import { until } from '@nvidia-virtual/service/testing/eventually';
 import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { DIRECT, type Launcher } from '../host/launcher.js';
 import type { GpuNode } from '../node.js';
+import { allBegun } from '../testing/begun.js';
 import { withCriu } from '../testing/criu.js';
 import { MovingProgram } from '../testing/moving-program.js';
 import { startNode } from '../testing/node-under-test.js';
@@ -45,8 +45,7 @@ async function start(before = ''): Promise<Allocation> {
   ({ node } = await startNode(path.join(directory, 'state'), { settings, launcher }));
   const allocation = await node.create({ gpus: ['0'], memory: 256 * MiB });
   program = await MovingProgram.start(allocation.socketPath, MiB);
-  // Its worker's report may come after its first output. Until then it is just starting.
-  await until(() => allocation.sessions.every(({ session }) => session.introduced));
+  await allBegun(allocation);
   return allocation;
 }
 
