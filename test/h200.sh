@@ -3,10 +3,11 @@
 # and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
 #                | account | check | nvml | images | suspend | oversubscribe
-#                | move | checkpoint | frameworks | all
+#                | move | checkpoint | frameworks | limits | all
 # Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
 # mode, `--only windows` all rows that the length of windows changes; `gang` and `move` need two
-# GPUs, `checkpoint` CRIU. At its end `sharing` prints the rows of docs/performance.md.
+# GPUs, `checkpoint` CRIU. At its end `sharing` prints the rows of docs/performance.md. `limits`,
+# also the end of `all`, prints one table of the figures in $OUT that have a limit.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -69,15 +70,16 @@ checkpoint() { measure checkpoint 300 checkpoint.py "$@"; }
 frameworks() {
   step frameworks 1800 python3 test/bench/frameworks.py --json "$OUT/frameworks.json" "$@"
 }
+limits() { python3 test/bench/limits.py "$OUT" || failed=1; }
 
 case "${1:-}" in
   record | conformance | container | bench | sharing | gang | account | check | nvml | images | \
-    suspend | oversubscribe | move | checkpoint | frameworks)
+    suspend | oversubscribe | move | checkpoint | frameworks | limits)
     "$@" ;;
   all) record; conformance; container; bench; sharing; account; check; nvml; images; suspend
-    oversubscribe; frameworks ;;
+    oversubscribe; frameworks; limits ;;
   *)
-    sed -n '2,8s/^# //p' "$0"
+    sed -n '2,10s/^# //p' "$0"
     exit 2
     ;;
 esac

@@ -31,6 +31,7 @@ const LIMITS = `## Known limits
   as natively. Our libcuda.so.1 presents drivers after CUDA 13.0 as 13.0.
 - vLLM was not run. Programs in test/bench/frameworks exercise its parts: graphs of a decoder, the
   reduction between processes, sleep mode, and how it finds its platform.
+- DistributedDataParallel was recorded on a machine with one GPU.
 - CUPTI is out of scope: \`torch.profiler\` sees host activities and the times of events, but no
   device activities.`;
 
@@ -101,7 +102,7 @@ function resultOf({ native, remoted, equal, varying = [] }: Framework): string {
   if (native.error !== undefined) return 'fails natively';
   if (remoted.error !== undefined) return 'FAILS';
   if (!equal) return 'DIFFERENT';
-  return varying.length === 0 ? 'equal' : `equal but for ${varying.join(', ')}`;
+  return varying.length === 0 ? 'equal' : `equal; ${varying.join(', ')} does not repeat natively`;
 }
 
 function runtimeSection(results: RuntimeResults | undefined): string {

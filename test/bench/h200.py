@@ -34,6 +34,7 @@ LIMITS = {
     '8 threads launching to 8 streams': 1.0,
     'pinned 256 MiB copy, host to device': 0.98,
     'pinned 256 MiB copy, device to host': 0.98,
+    'pageable 4 KiB copy, host to device': 1.0,
     'pageable 4 KiB copy, host to device, 100 in a row': 1.0,
     'pageable 4 KiB copy, device to host': 1.0,
     'pageable 64 MiB copy, host to device': 1.0,

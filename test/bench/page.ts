@@ -73,9 +73,13 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   [tells the client itself](decisions/2026-11-21-the-gpu-says-when-a-launch-is-done.md) that the
   wait has ended. In builds that ran in turns on another machine, that made 0.981 (0.861 to 1.159)
   instead of 1.030 (0.932 to 1.154).
+- Ratios of frameworks are those of the medians. The programs with a limit ran twice at most through
+  the product, before 2026-11-28: their ratios say less than the others.
 - GPT-2 spends most of its time in Python, and its runs differ by half. On another machine, of
-  2026-11-30, the medians made 1.11 and the fastest runs 0.88. The fastest runs of the table's made
-  0.87.
+  2026-11-30, the medians made 1.11 and the fastest runs 0.88: its limit does not hold on every
+  machine. The fastest runs of the table's made 0.87.
+- *Start to first kernel* was 200 ms on 2026-11-21. Since 2026-11-24, a worker also starts NVML,
+  which shows it the memory that it holds.
 - With 8 threads, the worker [spins at the driver's
   mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
   1.207 instead of 1.005 on one machine, and 1.115 (1.081 to 1.253) instead of 0.964 (0.944 to
@@ -89,10 +93,12 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   unloading](decisions/2026-11-29-unloading-is-not-waited-for.md), and the worker checks the image
   where it lies. What remains: 2 to 4 us to fetch the image from the program's processor, 4 us to
   check it, 2 us for two round trips. To send it in parts gained nothing.
+- A query of an event whose work is under way asks the worker. Where the work is done, the answer
+  comes from shared memory, and the limit is for that.
 - A pageable copy is measured with a synchronize behind it, because it returns when the driver has
-  taken the data. For 4 KiB that is the latency of both, and has no limit: a second process on the
-  way leaves nothing to gain. Two threads that make nothing but the driver's calls for each other
-  take 7.7 to 8.1 us, a native program 7.6 (medians on one H200 of 2026-11-29).
+  taken the data. For 4 KiB that is the latency of both, and misses its limit: a second process on
+  the way leaves nothing to gain. Two threads that make nothing but the driver's calls for each
+  other take 7.7 to 8.1 us, a native program 7.6 (medians on one H200 of 2026-11-29).
 - The results of a framework program are equal if all digests that repeat natively are equal.
   [Compatibility](compatibility.md) has the programs that are not timed.
 

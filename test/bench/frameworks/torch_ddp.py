@@ -1,4 +1,4 @@
-"""DistributedDataParallel and collectives with NCCL, on up to two GPUs"""
+"""DistributedDataParallel and collectives with NCCL"""
 # run: alone
 
 import os
