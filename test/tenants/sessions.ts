@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
 import { runChild } from '../child.js';
 import { environmentFor } from '../cuda-program.js';
-import { until } from '../processes.js';
+import { PATIENCE_MS, until } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Tenant } from './tenant.js';
 
@@ -86,7 +86,7 @@ async function refusedWith({ programs, directory }: Scene, socket: string): Prom
   const { status, stderr } = await runChild(programs.quota, ['look'], {
     cwd: '/',
     env,
-    seconds: 60,
+    seconds: PATIENCE_MS / 1000,
   });
   if (status === 0) return ['it was let in'];
   const said = readFileSync(log, 'utf8');
