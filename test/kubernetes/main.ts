@@ -242,11 +242,7 @@ async function play<C extends Cluster>(
   const namespace = `nvidia-virtual-test-${scenario.name}`;
   try {
     if (!scenario.installs) await change(cluster, scenario.values ?? {}, scenario.slots);
-    await cluster.api.request({
-      method: 'POST',
-      path: NAMESPACES,
-      body: { metadata: { name: namespace } },
-    });
+    await open(cluster, namespace);
     await scenario.play({ cluster, tally, tenants: new Tenants(cluster, namespace) });
   } catch (error) {
     tally.judge(scenario.name, [(error as Error).stack ?? String(error)]);
@@ -254,6 +250,25 @@ async function play<C extends Cluster>(
     await clear(cluster, namespace);
   }
   console.log(`${scenario.name}: ${seconds(begin)}`);
+}
+
+/**
+ * Creates a namespace. Resolves when it has what each pod needs: controllers add that a little
+ * later.
+ */
+async function open(cluster: Cluster, namespace: string): Promise<void> {
+  const body = { metadata: { name: namespace } };
+  await cluster.api.request({ method: 'POST', path: NAMESPACES, body });
+  for (const needed of ['serviceaccounts/default', 'configmaps/kube-root-ca.crt']) {
+    const path = `${NAMESPACES}/${namespace}/${needed}`;
+    const look = () =>
+      cluster.api.request({ path }).then(
+        () => true,
+        () => false,
+      );
+    if (!(await lookUntil(look, (isThere) => isThere)))
+      throw new Error(`namespace ${namespace} got no ${needed}`);
+  }
 }
 
 /**

@@ -129,10 +129,17 @@ function podCgroups(): string[] {
 }
 
 function descend(directory: string): string[] {
-  const inside = readdirSync(directory, { withFileTypes: true }).filter((entry) =>
-    entry.isDirectory(),
-  );
-  return [directory, ...inside.flatMap(({ name }) => descend(path.join(directory, name)))];
+  const inside = directoriesIn(directory);
+  return [directory, ...inside.flatMap((name) => descend(path.join(directory, name)))];
+}
+
+function directoriesIn(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch {
+    return []; // removed meanwhile, by a runtime that was killed
+  }
 }
 
 function processesOf(cgroup: string): number[] {

@@ -77,7 +77,7 @@ async function judgeNode({ cluster, tally, tenants }: NodeScene, directory: stri
   await cluster.import([path.join(directory, IMAGES)]);
   await install(cluster, path.join(directory, CHART));
   await untilOffered(cluster, SLOTS);
-  await tenants.apply(tenantPod('computes', { does: 'once', slots: 2 }));
+  await tenants.applyOnceAdmitted(tenantPod('computes', { does: 'once', slots: 2 }));
   const printed = await tenants.result('computes');
   tally.judge(
     'images of the archive and the packaged chart run a pod',

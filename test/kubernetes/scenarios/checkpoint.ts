@@ -75,7 +75,7 @@ async function untilGone(pids: readonly number[]): Promise<string[]> {
 }
 
 async function replaceNodePod({ cluster }: NodeScene): Promise<void> {
-  const since = Date.now();
+  const since = Math.floor(Date.now() / 1000) * 1000; // as precise as times of containers
   const which = ['-l', 'app.kubernetes.io/component=node'];
   await cluster.kubectl('-n', NAMESPACE, 'delete', 'pod', ...which, '--wait=true');
   await untilReady(cluster, 'node', since);

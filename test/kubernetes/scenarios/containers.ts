@@ -1,3 +1,4 @@
+import type { V1Pod } from '@kubernetes/client-node';
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { gpuUsageJson } from './gpu-usage.js';
 import { tenantContainer, tenantPod } from './pods.js';
@@ -45,7 +46,8 @@ export const containers: Scenario = {
     );
     for (const name of ['assists', 'fails', 'works'])
       await tenants.logUntil('several', 'working', name);
-    const { status } = await tenants.pod('several');
+    // The kubelet serves a log before the API server has the status.
+    const { status } = await tenants.until('several', 'restarted', (pod) => restartsOf(pod) > 0);
     const restarts = status?.containerStatuses
       ?.map(({ name, restartCount }) => `${name} ${restartCount}`)
       .sort();
@@ -60,6 +62,11 @@ export const containers: Scenario = {
     await tenants.delete('pod', 'several');
   },
 };
+
+function restartsOf({ status }: V1Pod): number {
+  const counts = status?.containerStatuses?.map(({ restartCount }) => restartCount) ?? [];
+  return counts.reduce((sum, count) => sum + count, 0);
+}
 
 /** Figures of each container with slots, from `kubectl gpu-usage`. */
 async function slots({ cluster, tenants }: Scene): Promise<string> {

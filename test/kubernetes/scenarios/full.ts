@@ -59,7 +59,7 @@ async function keepQuota({ cluster, tally, tenants }: Scene): Promise<void> {
     'wait',
     'resourcequota/gpus',
     `--for=${counted}`,
-    '--timeout=30s',
+    '--timeout=120s',
   );
   const create = (name: string, slots: number) =>
     cluster.tryKubectl([

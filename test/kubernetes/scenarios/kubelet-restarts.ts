@@ -101,7 +101,12 @@ async function untilRan(tenants: Tenants, name: string): Promise<string | undefi
 }
 
 async function judgeEnd(tenants: Tenants, name: string): Promise<string[]> {
-  const printed = await tenants.result(name);
+  await tenants.result(name);
+  // The next restart may have interrupted the kubelet's answer.
+  const printed = await lookUntil(
+    () => tenants.log(name),
+    (log) => log === 'right\n',
+  );
   if (printed !== 'right\n') return [`${name}: ${printed}\n${await tenants.describe(name)}`];
   await tenants.forget(name);
   return [];

@@ -32,15 +32,21 @@ export const moving: NodeScenario = {
     tally.judge('another pod gets the slots that it has left', []);
 
     const back = ['move', 'moves', '-n', tenants.namespace, '--gpu', from, '--timeout', '5s'];
-    const refused = await gpuUsage(cluster, back);
-    await tenants.event('moves', /slots are free, and the pod has 7/);
     const says = `${SLOTS - PART} of its slots are free, and the pod has ${PART}`;
+    // A slow scheduler has not answered after five seconds.
+    const refused = await lookUntil(
+      () => gpuUsage(cluster, back),
+      ({ output }) => output.includes(says),
+    );
+    await tenants.event('moves', /slots are free, and the pod has 7/);
     tally.judge(
       'a move to a GPU without room is refused with figures',
       refused.status === 1 && refused.output.includes(says) ? [] : [refused.output],
     );
 
-    await cluster.kubectl('-n', tenants.namespace, 'exec', 'moves', '--', 'sh', '-c', 'kill 1');
+    // It may fail: the end of process 1 ends the command, too.
+    const kill = ['exec', 'moves', '--', 'sh', '-c', 'kill 1'];
+    await cluster.tryKubectl(['-n', tenants.namespace, ...kill]);
     await tenants.until(
       'moves',
       'restarted',

@@ -1,11 +1,10 @@
-import { pause } from '../../processes.js';
 import type { TestNode } from '../cluster/test-node.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { killPart, type Part } from './processes.js';
 import { restartProduct, SLOTS, untilOffered, untilReady } from './product.js';
 import type { NodeScenario, NodeScene } from './scene.js';
-import { runsUndisturbed, type TenantObject } from './tenants.js';
+import { runsUndisturbed } from './tenants.js';
 
 const TENANTS = ['ada', 'bob', 'cleo'];
 /** The kubelet has a scenario of its own. */
@@ -62,7 +61,7 @@ async function interrupt(
   const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
   const [problems, printed] = await Promise.all([
     disturbances(tenants, before),
-    untilAdmitted(tenants, tenantPod(name, { does: 'once' })).then(() => tenants.result(name)),
+    tenants.applyOnceAdmitted(tenantPod(name, { does: 'once' })).then(() => tenants.result(name)),
   ]);
   tally.judge(`${what}: no running container fails`, problems);
   tally.judge(
@@ -75,20 +74,6 @@ async function interrupt(
     await usageProblems(cluster, tenants.namespace, slots),
   );
   await tenants.forget(name);
-}
-
-/** While no webhook answers, a pod that requests a GPU is refused, and its owner retries. */
-async function untilAdmitted(tenants: NodeScene['tenants'], pod: TenantObject): Promise<void> {
-  const end = performance.now() + 30_000;
-  for (;;) {
-    try {
-      return await tenants.apply(pod);
-    } catch (error) {
-      if (!/failed calling webhook/.test((error as Error).message) || performance.now() > end)
-        throw error;
-      await pause(200);
-    }
-  }
 }
 
 /** All pods continue to compute, without a restart of a container. */

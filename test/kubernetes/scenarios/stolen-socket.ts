@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import { readSpecification } from '@nvidia-virtual/node-state/specification';
+import { lookUntil } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 import { podsProblems } from './gpu-usage.js';
+import { nodeLog } from './node-log.js';
 import { ordinaryPod, tenantPod } from './pods.js';
 import { allocations } from './processes.js';
-import { partPods } from './product.js';
-import { NAMESPACE } from './release.js';
 import type { NodeScenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -24,19 +24,11 @@ export const stolenSocket: NodeScenario = {
       'a pod with the socket of another is refused',
       /^cuda\w+.*: cudaError/.test(printed) ? [] : [`it printed: ${printed}`],
     );
-    const [node] = await partPods(cluster, 'node');
-    const log = await cluster.kubectl(
-      '-n',
-      NAMESPACE,
-      'logs',
-      node?.metadata?.name ?? '',
-      '-c',
-      'gpu-proxy',
-      '--tail=50',
-    );
     const whose = `is for container main of pod ${tenants.namespace}/owner`;
-    const said = new RegExp(`was refused: allocation \\w+ ${whose}`).test(log);
-    tally.judge('gpu-proxy says whose it is', said ? [] : [log]);
+    const refusal = new RegExp(`was refused: allocation \\w+ ${whose}`);
+    const says = (log: readonly string[]) => log.some((line) => refusal.test(line));
+    const log = await lookUntil(() => nodeLog('gpu-proxy'), says);
+    tally.judge('gpu-proxy says whose it is', says(log) ? [] : log.slice(-50));
     const owner = await tenants.pod('owner');
     tally.judge(
       'the owner notices nothing',

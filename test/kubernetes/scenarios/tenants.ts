@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
-import { lookUntil, PATIENCE_MS } from '../../processes.js';
+import { lookUntil, PATIENCE_MS, pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { proxyLogOf } from './node-log.js';
 
@@ -26,6 +26,23 @@ export class Tenants {
     const others = objects.filter(({ kind }) => kind !== 'Pod');
     if (others.length > 0)
       await this.cluster.kubectl('-n', this.namespace, 'apply', '-f', this.cluster.write(others));
+  }
+
+  /**
+   * Creates a pod after the webhook has started. The API server hears of new pods of the webhook a
+   * little later, refuses a pod that requests a GPU until then, and its owner retries.
+   */
+  async applyOnceAdmitted(pod: TenantObject): Promise<void> {
+    const end = performance.now() + PATIENCE_MS;
+    for (;;) {
+      try {
+        return await this.apply(pod);
+      } catch (error) {
+        if (!/failed calling webhook/.test((error as Error).message) || performance.now() > end)
+          throw error;
+        await pause(200);
+      }
+    }
   }
 
   /** Resolves when it is deleted. */
@@ -170,7 +187,7 @@ export class Tenants {
   async rounds(name: string): Promise<number> {
     const log = await this.log(name, { tailLines: 20 });
     const last = [...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1];
-    if (last === undefined && !log.startsWith('working\n'))
+    if (last === undefined && !/^working$/m.test(log))
       throw new Error(`${name} has not computed: ${log}`);
     return Number(last ?? 0);
   }

@@ -62,7 +62,7 @@ async function upgradeFrom(scene: NodeScene, from: string | undefined): Promise<
   await untilOffered(cluster, SLOTS);
   const saves = from === undefined;
   if (saves) {
-    await tenants.apply(tenantPod(SAVED, { does: 'keep 2', slots: 2 }));
+    await tenants.applyOnceAdmitted(tenantPod(SAVED, { does: 'keep 2', slots: 2 }));
     await tenants.logUntil(SAVED, 'working');
     await judgeSave(scene);
   }

@@ -51,7 +51,7 @@ export const webhook: Scenario = {
 
     await scale(scene, 2);
     await untilReady(cluster, 'webhook');
-    await tenants.apply(tenantPod('asks', { does: 'once' }));
+    await tenants.applyOnceAdmitted(tenantPod('asks', { does: 'once' }));
     const printed = await tenants.result('asks');
     tally.judge('when it is back, that pod runs', printed === 'right\n' ? [] : [printed]);
     await tenants.delete('pod', 'works');
