@@ -6,7 +6,8 @@ type LogLine = Readonly<Record<string, unknown>>;
 /** A program of this project in a process, with its log. */
 export class ProcessUnderTest {
   readonly #child: ChildProcess;
-  readonly #exited: Promise<unknown>;
+  /** Resolves when it has ended and all its output was read. */
+  readonly #closed: Promise<unknown>;
   output = '';
 
   constructor([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
@@ -18,7 +19,7 @@ export class ProcessUnderTest {
       stream?.on('data', (data: Buffer) => {
         this.output += data;
       });
-    this.#exited = once(this.#child, 'exit');
+    this.#closed = once(this.#child, 'close');
   }
 
   get pid(): number {
@@ -42,9 +43,9 @@ export class ProcessUnderTest {
     return this.log.some(({ msg }) => String(msg).includes(message));
   }
 
-  /** Waits until it ends. @returns its exit status */
+  /** Waits until it ends, with all its output. @returns its exit status */
   async exited(): Promise<number | null> {
-    await this.#exited;
+    await this.#closed;
     return this.#child.exitCode;
   }
 
