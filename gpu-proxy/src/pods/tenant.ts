@@ -40,8 +40,8 @@ export function findTenant(evidence: TenantEvidence): string {
     });
   const inits = endingInitContainers(pod, slots.length);
   if (known !== undefined && inits.includes(known)) return known;
-  // Its condition Initialized decides nothing: after the loss of its sandbox a pod runs its init
-  // containers again, and is still initialized for the API server.
+  // The pod's condition Initialized decides nothing. After a sandbox is lost, its init containers
+  // run again while the API server still has the condition.
   const undecided = inits.length > 0 || own.some((several) => several.length > 1);
   if (undecided && known === undefined)
     throw new ProxyError('CONTAINER_NOT_KNOWN', {
