@@ -98,6 +98,17 @@ export function sharedMemory(): string[] {
 }
 
 /**
+ * Names in /dev/shm that stay and were not there before. Other processes of the machine have
+ * objects there for a while.
+ */
+export function newSharedMemory(before: readonly string[]): Promise<string[]> {
+  return lookUntil(
+    () => sharedMemory().filter((name) => !before.includes(name)),
+    (names) => names.length === 0,
+  );
+}
+
+/**
  * Polls `done` every few milliseconds. @returns false after the timeout, measured by watchTime()
  */
 export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Promise<boolean> {

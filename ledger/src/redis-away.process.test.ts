@@ -33,11 +33,10 @@ async function started(options: RedisServerOptions = {}): Promise<RedisServer> {
   return server;
 }
 
-/** Short timeouts keep the tests short. A busy machine answers within them. */
 function open(redis: RedisOptions, writes = true): RedisLedger {
   const writer = { node: 'node-1', owner: 'a machine' };
   const ledger = new RedisLedger({
-    redis: { answerTimeout: 3000, connectTimeout: 3000, ...redis },
+    redis,
     ...(writes ? { writer } : {}),
   });
   ledgers.push(ledger);

@@ -104,8 +104,11 @@ export function environmentOf(container: KubernetesObject): Record<string, unkno
   );
 }
 
+/** Init containers, and then the others. */
+export function containersOf(pod: KubernetesObject): KubernetesObject[] {
+  return [...(pod.initContainers ?? []), ...pod.containers];
+}
+
 export function containerOf(pod: KubernetesObject, name: string): KubernetesObject {
-  return [...(pod.initContainers ?? []), ...pod.containers].find(
-    (container) => container.name === name,
-  );
+  return containersOf(pod).find((container) => container.name === name);
 }

@@ -4,7 +4,13 @@ import { describe, expect, test } from '@jest/globals';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { parse, parseAllDocuments } from 'yaml';
-import { containerOf, environmentOf, type KubernetesObject, render } from './chart.js';
+import {
+  containerOf,
+  containersOf,
+  environmentOf,
+  type KubernetesObject,
+  render,
+} from './chart.js';
 
 const VALUES = path.join(REPOSITORY, 'examples', 'clusters');
 const PAGES = path.join(REPOSITORY, 'docs', 'clusters');
@@ -134,8 +140,7 @@ test('every container of a node has the SELinux type that may use the host', asy
   const { pods } = await render();
   for (const name of ['node', 'cleaning']) {
     const pod = pods.get(`DaemonSet nvidia-virtual-${name}`);
-    const containers = [...(pod.initContainers ?? []), ...pod.containers];
-    const root = containers.filter(({ securityContext }) => securityContext.runAsUser === 0);
+    const root = containersOf(pod).filter(({ securityContext }) => securityContext.runAsUser === 0);
     expect(root.map(({ securityContext }) => securityContext.seLinuxOptions)).toEqual(
       root.map(() => ({ type: 'spc_t' })),
     );

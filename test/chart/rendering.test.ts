@@ -20,6 +20,7 @@ import { parse } from 'yaml';
 import {
   CHART,
   containerOf,
+  containersOf,
   environmentOf,
   helm,
   type KubernetesObject,
@@ -42,16 +43,14 @@ beforeAll(async () => {
 
 /** All images of pods, sorted, each once. */
 function imagesOf({ pods }: Rendered): string[] {
-  const containers = [...pods.values()].flatMap(
-    (pod) => [...(pod.initContainers ?? []), ...pod.containers] as { image: string }[],
-  );
+  const containers = [...pods.values()].flatMap((pod) => containersOf(pod) as { image: string }[]);
   return [...new Set(containers.map(({ image }) => image))].sort();
 }
 
 describe('every pod', () => {
   test('has its own account, and no more rights in the kernel than it needs', () => {
     for (const [name, pod] of chart.pods) {
-      for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
+      for (const container of containersOf(pod)) {
         const { securityContext } = container;
         expect([
           name,
@@ -67,7 +66,7 @@ describe('every pod', () => {
 
   test('requests processor and memory, which a quota or policy may require', () => {
     for (const [name, pod] of chart.pods)
-      for (const container of [...(pod.initContainers ?? []), ...pod.containers])
+      for (const container of containersOf(pod))
         expect([name, container.name, container.resources?.requests]).toEqual([
           name,
           container.name,

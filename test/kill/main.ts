@@ -7,7 +7,7 @@ import { randomNumbers } from '@nvidia-virtual/service/testing/random';
 import { runChild } from '../child.js';
 import { compileProgram, environmentFor } from '../cuda-program.js';
 import { Diary, type Entry } from '../diary.js';
-import { lookUntil, PATIENCE_MS, pause, sharedMemory, until } from '../processes.js';
+import { newSharedMemory, PATIENCE_MS, pause, sharedMemory, until } from '../processes.js';
 import { Tally } from '../tally.js';
 import { Server } from './server.js';
 
@@ -52,9 +52,7 @@ async function main(kills: number, seed: number): Promise<number> {
     });
     const left = readdirSync(directory).filter((name) => !['log', 'diary'].includes(name));
     tally.judge('left in the directory of the proxy', left);
-    // Other processes of the machine have objects there for a while.
-    const shared = () => sharedMemory().filter((name) => !before.includes(name));
-    tally.judge('left in /dev/shm', await lookUntil(shared, (names) => names.length === 0));
+    tally.judge('left in /dev/shm', await newSharedMemory(before));
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { lookUntil, sharedMemory, until } from '../processes.js';
+import { newSharedMemory, sharedMemory, until } from '../processes.js';
 import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
@@ -109,8 +109,6 @@ async function leavings(node: TestNode, sharedBefore: readonly string[]): Promis
   problems.push(...workers().map((pid) => `process ${pid} is left behind`));
   const files = node.files().filter((name) => !FILES.includes(name));
   problems.push(...files.map((name) => `${name} is left behind`));
-  // Other processes of the machine have objects there for a while.
-  const shared = () => sharedMemory().filter((name) => !sharedBefore.includes(name));
-  const left = await lookUntil(shared, (names) => names.length === 0);
+  const left = await newSharedMemory(sharedBefore);
   return [...problems, ...left.map((name) => `/dev/shm/${name} is left behind`)];
 }
