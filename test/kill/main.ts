@@ -7,7 +7,14 @@ import { randomNumbers } from '@nvidia-virtual/service/testing/random';
 import { runChild } from '../child.js';
 import { compileProgram, environmentFor } from '../cuda-program.js';
 import { Diary, type Entry } from '../diary.js';
-import { newSharedMemory, PATIENCE_MS, pause, sharedMemory, until } from '../processes.js';
+import {
+  lookUntil,
+  newSharedMemory,
+  PATIENCE_MS,
+  pause,
+  sharedMemory,
+  until,
+} from '../processes.js';
 import { Tally } from '../tally.js';
 import { Server } from './server.js';
 
@@ -184,10 +191,11 @@ async function probe({ probe }: Programs, server: Server): Promise<string> {
 }
 
 /** Open files of the proxy once no worker is left. Waits for the expected value. */
-async function settled(server: Server, expected?: string): Promise<string> {
-  const files = () => server.openFiles().join(' ');
-  await until(
-    () => server.workers().length === 0 && (expected === undefined || files() === expected),
+function settled(server: Server, expected?: string): Promise<string> {
+  // The files are read once per look: the next moment a late connection may open others.
+  return lookUntil(
+    () => server.openFiles().join(' '),
+    (files) => server.workers().length === 0 && (expected === undefined || files === expected),
+    { everyMs: 3 },
   );
-  return files();
 }
