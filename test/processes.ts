@@ -6,6 +6,8 @@ import { availableParallelism } from 'node:os';
  * minute.
  */
 export const PATIENCE_MS = 120_000;
+/** In the command line of a worker that reads NVML. */
+const READS_NVML = '\0--processes\0';
 
 /** The child processes of `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
@@ -32,15 +34,17 @@ export function processesMapping(text: string): number[] {
 
 /** Workers that serve programs; `isOurs` chooses. Others read NVML for gpu-proxy. */
 export function workersWhere(isOurs: (pid: number) => boolean): number[] {
-  const readers = nvmlReaders();
-  return processesWith('/nvidia-virtual-worker\0').filter(
-    (pid) => isOurs(pid) && !readers.includes(pid),
-  );
+  return numbers().filter((pid) => {
+    // Read once: a reader that starts between two looks would count as a worker.
+    const words = startedWith(pid, 'cmdline');
+    const serves = words.includes('/nvidia-virtual-worker\0') && !words.includes(READS_NVML);
+    return serves && parentOf(pid) !== undefined && isOurs(pid);
+  });
 }
 
 /** Workers that read NVML for gpu-proxy, and serve no program. */
 export function nvmlReaders(): number[] {
-  return processesWith('\0--processes\0');
+  return processesWith(READS_NVML);
 }
 
 function numbers(): number[] {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
-import { newSharedMemory, sharedMemory, until } from '../processes.js';
+import { lookUntil, newSharedMemory, sharedMemory } from '../processes.js';
 import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
@@ -103,10 +103,12 @@ async function leavings(node: TestNode, sharedBefore: readonly string[]): Promis
     else await node.delete(allocation);
   }
   if (!(await node.stop())) problems.push('gpu-proxy serve did not end when it was asked to');
-  // An arbiter waits a minute for the next proxy.
-  const workers = () => node.processes().filter((pid) => pid !== node.arbiter());
-  await until(() => workers().length === 0);
-  problems.push(...workers().map((pid) => `process ${pid} is left behind`));
+  // An arbiter waits a minute for the next proxy, and may end between two looks.
+  const workers = await lookUntil(
+    () => node.processes().filter((pid) => pid !== node.arbiter()),
+    (pids) => pids.length === 0,
+  );
+  problems.push(...workers.map((pid) => `process ${pid} is left behind`));
   const files = node.files().filter((name) => !FILES.includes(name));
   problems.push(...files.map((name) => `${name} is left behind`));
   const left = await newSharedMemory(sharedBefore);
