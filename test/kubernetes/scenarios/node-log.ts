@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { readIfThere } from '@nvidia-virtual/service/files';
+import { namesIn, readIfThere } from '@nvidia-virtual/service/files';
 import type { Cluster } from '../cluster/cluster.js';
 import { POD_LOGS } from '../cluster/places.js';
 import { TestNode } from '../cluster/test-node.js';
@@ -11,11 +11,16 @@ import { NAMESPACE } from './release.js';
  * still has.
  */
 export function nodeLog(container: 'device-plugin' | 'gpu-proxy'): string[] {
-  const files = readdirSync(POD_LOGS, { recursive: true }) as string[];
-  const logs = files.filter((file) =>
-    new RegExp(`^nvidia-virtual_nvidia-virtual-node-[^/]+/${container}/\\d+\\.log$`).test(file),
+  // Not recursively: that fails if the kubelet removes a directory meanwhile.
+  const directories = readdirSync(POD_LOGS)
+    .filter((name) => name.startsWith('nvidia-virtual_nvidia-virtual-node-'))
+    .map((name) => path.join(POD_LOGS, name, container));
+  const logs = directories.flatMap((directory) =>
+    namesIn(directory)
+      .filter((name) => /^\d+\.log$/.test(name))
+      .map((name) => path.join(directory, name)),
   );
-  return logs.flatMap((file) => (readIfThere(path.join(POD_LOGS, file)) ?? '').split('\n'));
+  return logs.flatMap((file) => (readIfThere(file) ?? '').split('\n'));
 }
 
 /** Whether a pod has printed this line, also if the kubelet does not know it yet. */
