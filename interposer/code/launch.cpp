@@ -50,8 +50,12 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(frame.function);
   if (kernel == nullptr) return unknownHandle();
-  if (const CUresult status = checkGrid(frame.grid, frame.block); status != CUDA_SUCCESS)
-    return status;
+  // Without a current context, the driver takes that of the stream, and checks the grid.
+  const bool ofStream =
+      Thread::current().context() == nullptr && !isDefault(handle<CUstream>(frame.stream));
+  if (!ofStream)
+    if (const CUresult status = checkGrid(frame.grid, frame.block); status != CUDA_SUCCESS)
+      return status;
   Parameters parameters;
   if (const CUresult status = readParameters(*kernel, kernelParams, extra, parameters);
       status != CUDA_SUCCESS)

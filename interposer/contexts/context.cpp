@@ -121,6 +121,12 @@ std::uint8_t currentContextBits() {
 
 bool isDefault(CUstream stream) { return number(stream) <= number(CU_STREAM_PER_THREAD); }
 
+CUresult readyInContext() {
+  const CUresult status = Session::ready();
+  if (status != CUDA_SUCCESS) return status;
+  return Thread::current().context() == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
 CUresult currentDevice(CUdevice* device) {
   Thread& thread = Thread::current();
   if (!lookAtContext(thread)) return CUDA_ERROR_INVALID_CONTEXT;

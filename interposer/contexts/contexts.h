@@ -29,6 +29,8 @@ CUresult changeCurrentContext(const std::function<CUresult(ContextRecord&)>& cha
 bool isDestroyed(CUcontext context);
 /// The error of a call that names an unknown object: it may have ended with the current context.
 CUresult unknownHandle();
+/// Session::ready(), for a call that needs a current context.
+CUresult readyInContext();
 /// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is
 /// none.
 CUresult currentDevice(CUdevice* device);

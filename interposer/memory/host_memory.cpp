@@ -6,6 +6,7 @@
 #include <map>
 #include <shared_mutex>
 
+#include "interposer/contexts/contexts.h"
 #include "interposer/memory/managed_ranges.h"
 #include "interposer/session/call.h"
 #include "interposer/session/log.h"
@@ -154,7 +155,7 @@ CUresult cuMemFreeHost(void* p) {
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const auto range = findHostRange(address);
   if (pdptr == nullptr || Flags != 0 || !range || isManaged(*range))
@@ -174,7 +175,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
 }
 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
   const auto range = findHostRange(reinterpret_cast<std::uint64_t>(p));
   if (pFlags == nullptr || !range || isManaged(*range)) return CUDA_ERROR_INVALID_VALUE;
   // always on with unified addressing, and so reported (recorded)

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "interposer/contexts/contexts.h"
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
 #include "interposer/memory/managed_ranges.h"
@@ -15,12 +16,6 @@ namespace interposer {
 namespace {
 
 int deviceCount() { return static_cast<int>(Session::current()->devices().size()); }
-
-CUresult readyInContext() {
-  const CUresult status = Session::ready();
-  if (status != CUDA_SUCCESS) return status;
-  return Thread::current().context() == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
-}
 
 /// Checks what a call in stream order needs. Nothing is submitted; a capture has no such nodes.
 CUresult readyInStream(CUstream stream) {
