@@ -9,20 +9,21 @@ test('missing runs are marked', () => {
 test('failures and differences are emphasized, with the side that failed', () => {
   const good = { versions: { torch: '2' } };
   const bad = { error: 'no' };
+  const date = '2026-01-02';
   const frameworks = [
-    { name: 'a', subject: 'A', native: good, remoted: good, equal: true, varying: ['b'] },
-    { name: 'b', native: good, remoted: bad, equal: false },
-    { name: 'c', native: bad, remoted: bad, equal: false },
-    { name: 'd', native: good, remoted: good, equal: false },
+    { name: 'a', subject: 'A', date, native: good, remoted: good, equal: true, varying: ['b'] },
+    { name: 'b', date, native: good, remoted: bad, equal: false },
+    { name: 'c', date, native: bad, remoted: bad, equal: false },
+    { name: 'd', date, native: good, remoted: good, equal: false },
   ];
   const programs = [{ name: 'e', subject: 'E' }];
   const page = renderCompatibility({ programs, frameworks: { machine: MACHINE, frameworks } });
   for (const row of [
-    '| A | torch 2 | equal; b does not repeat natively |',
-    '| b | torch 2 | FAILS |',
-    '| c |  | fails natively |',
-    '| d | torch 2 | DIFFERENT |',
-    '| E |  | not measured |',
+    '| A | torch 2 | equal; b does not repeat natively | 2026-01-02 |',
+    '| b | torch 2 | FAILS | 2026-01-02 |',
+    '| c |  | fails natively | 2026-01-02 |',
+    '| d | torch 2 | DIFFERENT | 2026-01-02 |',
+    '| E |  | not measured |  |',
   ])
     expect(page).toContain(row);
 });

@@ -11,8 +11,8 @@ from test/bench/results/.
 
 Each program runs natively, through the product, and natively again on one machine. A program is
 *equal* if all digests of its results that repeat natively are the same through the product.
-[Performance](performance.md) has the times. A program that is *not measured* was written after that
-day, without a machine with a GPU.`;
+[Performance](performance.md) has the times. A program that is *not measured* was written without a
+machine with a GPU.`;
 
 const RUNTIMES = `## CUDA runtimes
 
@@ -67,13 +67,14 @@ function frameworkSection(
     one.subject ?? subjects.get(one.name) ?? one.name,
     versionsOf(one),
     resultOf(one),
+    one.date,
   ]);
   const missing = programs.filter(({ name }) => !measured.some((one) => one.name === name));
-  rows.push(...missing.map(({ subject }) => [subject, '', 'not measured']));
-  const all = table(['program', 'versions', 'result'], rows);
+  rows.push(...missing.map(({ subject }) => [subject, '', 'not measured', '']));
+  const all = table(['program', 'versions', 'result', 'run on'], rows);
   if (!results) return `${all}\n\nNot run yet.`;
-  const { gpu, driver, date } = results.machine;
-  return `${all}\n\n${gpu}, driver ${driver}, ${date}.`;
+  const { gpu, driver } = results.machine;
+  return `${all}\n\nRun on an ${gpu} with driver ${driver}.`;
 }
 
 function simulatedSection(results: readonly SimulatedResults[]): string {

@@ -8,10 +8,11 @@ with the frameworks, node and the built tree.
   frameworks.py --json FILE [--only NAME,...] [--backend simulated]
 
 A line `# run: WORD...` in a program says:
-  timed       its times are compared, as the median of the ratios of all turns; nothing runs
-              beside it
+  timed       its times are compared, as the median of all ratios; nothing runs beside it
   alone       nothing runs beside it
   runs=N      so many runs through the product, each between two native ones
+  turns=N     instead, one run through the product and two native ones at once, which do the timed
+              work N times in turns
   memory=SIZE the quota
 """
 
@@ -25,7 +26,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from h200 import HERE, machine, json_lines, run
+from h200 import HERE, json_lines, machine, remoted_command, run
+from turns import run_in_turns
 
 PROGRAMS = HERE / 'frameworks'
 HELPERS = {'report', 'resnet50', 'llama_model'}
@@ -55,6 +57,10 @@ class Program:
     def timed(self):
         return 'timed' in self.words
 
+    @property
+    def turns(self):
+        return int(self.words.get('turns', 0))
+
 
 def programs():
     files = sorted(PROGRAMS.glob('*.py'))
@@ -76,26 +82,41 @@ class Runner:
 
     def once(self, program, remoted):
         """What one run printed, or {'error': ...}."""
-        options = ['--backend', self.backend, '--memory', program.words.get('memory', MEMORY)]
         start = time.monotonic()
         output, error = run(
             [sys.executable, f'{program.name}.py'], remoted, self.seconds,
-            cwd=PROGRAMS, options=options,
+            cwd=PROGRAMS, options=self.options(program),
         )
         lines = json_lines(output)
         if error or not lines:
             return {'error': error or 'it printed no result'}
         return {**lines[-1], 'whole': time.monotonic() - start}
 
-    def compare(self, program):
+    def options(self, program):
+        return ['--backend', self.backend, '--memory', program.words.get('memory', MEMORY)]
+
+    def one_after_the_other(self, program):
         native, remoted = [self.once(program, False)], []
         for _ in range(int(program.words.get('runs', 1))):
             remoted.append(self.once(program, True))
             native.append(self.once(program, False))
+        return native, remoted
+
+    def in_turns(self, program):
+        native = [sys.executable, f'{program.name}.py']
+        remoted = remoted_command(native, self.options(program))
+        before, between, after = run_in_turns(
+            [native, remoted, native], program.turns, 3 * self.seconds, PROGRAMS
+        )
+        return [before, after], [between]
+
+    def compare(self, program):
+        runs = self.in_turns if program.turns else self.one_after_the_other
+        native, remoted = runs(program)
         outcome = {'name': program.name, 'subject': program.subject, 'timed': program.timed}
         outcome |= judge(native, remoted)
         if program.timed and 'error' not in outcome['native'] | outcome['remoted']:
-            outcome |= ratios(program.name, native, remoted)
+            outcome |= ratios(program, native, remoted)
         print(f"{program.name}: {outcome['verdict']}", file=sys.stderr, flush=True)
         for where in ('native', 'remoted'):
             if 'error' in outcome[where]:
@@ -140,27 +161,35 @@ def merged(runs):
     return result
 
 
-def ratios(name, native, remoted):
-    result = judged('', turns(native, remoted, 'seconds'), LIMITS.get(name))
+def ratios(program, native, remoted):
+    seconds = 'times' if program.turns else 'seconds'
+    result = judged('', ratios_of(native, remoted, seconds), LIMITS.get(program.name))
     if native[0].get('processor'):
-        of_turns = turns(native, remoted, 'processor')
-        result |= judged('processor_', of_turns, PROCESSOR_LIMITS.get(name))
+        of_runs = ratios_of(native, remoted, 'processor')
+        result |= judged('processor_', of_runs, PROCESSOR_LIMITS.get(program.name))
     return result
 
 
-def turns(native, remoted, figure):
-    """Ratios of each run through the product to the mean of the native ones around it."""
+def ratios_of(native, remoted, figure):
+    """Ratios of each run or turn through the product to the mean of the native ones around it."""
     return [
-        one[figure] / statistics.mean((before[figure], after[figure]))
+        value / statistics.mean((earlier, later))
         for before, one, after in zip(native, remoted, native[1:], strict=False)
+        for earlier, value, later in zip(
+            *(values(run, figure) for run in (before, one, after)), strict=True
+        )
     ]
 
 
-def judged(prefix, of_turns, limit):
-    ratio = statistics.median(of_turns)
+def values(run, figure):
+    return run[figure] if isinstance(run[figure], list) else [run[figure]]
+
+
+def judged(prefix, of_runs, limit):
+    ratio = statistics.median(of_runs)
     figure = {f'{prefix}ratio': ratio}
-    if len(of_turns) > 1:
-        figure[f'{prefix}spread'] = [min(of_turns), max(of_turns)]
+    if len(of_runs) > 1:
+        figure[f'{prefix}spread'] = [min(of_runs), max(of_runs)]
     if limit is not None:
         figure |= {f'{prefix}limit': f'<= {limit}', f'{prefix}holds': ratio <= limit}
     return figure
@@ -214,7 +243,7 @@ def main():
     outcomes = []
     report = {'machine': machine(), 'frameworks': outcomes}
     for outcome in compare_all(runner, chosen, arguments.jobs):
-        outcomes.append(outcome)
+        outcomes.append(outcome | {'date': report['machine']['date']})
         # After each program, so that nothing is lost if the run is killed.
         arguments.json.write_text(json.dumps(report, indent=1) + '\n')
     print_table(outcomes)

@@ -22,7 +22,7 @@ REPOSITORY = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / 'conformance'))
 import record  # finds the compiler and the libraries to link
 
-PROGRAMS = ['first_kernel', 'launches', 'threads', 'copies', 'module_load', 'graph_replay']
+PROGRAMS = ['launches', 'threads', 'copies', 'module_load', 'graph_replay']
 ROUNDS = 9
 # Limits of remoted / native: maximum for times, minimum for bandwidths and rates.
 LIMITS = {
@@ -82,11 +82,15 @@ def build_all(directory):
     )
 
 
+def remoted_command(command, options):
+    proxy = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
+    return ['node', str(proxy), 'run', *options, '--', *command]
+
+
 def run(command, remoted, seconds, cwd=None, options=('--backend', 'real')):
     """Output and error of the command, run natively or by `gpu-proxy run` with the options."""
     if remoted:
-        proxy = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
-        command = ['node', str(proxy), 'run', *options, '--', *command]
+        command = remoted_command(command, options)
     process = subprocess.Popen(
         command,
         cwd=cwd,

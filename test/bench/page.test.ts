@@ -24,10 +24,16 @@ test('violated limits and failures are emphasized', () => {
 
 test('frameworks whose results differ from native ones are emphasized', () => {
   const frameworks = [
-    { name: 'a', native: { seconds: 1 }, remoted: { error: 'no' }, equal: false },
+    {
+      name: 'a',
+      date: '2026-11-27',
+      native: { seconds: 1 },
+      remoted: { error: 'no' },
+      equal: false,
+    },
   ];
   expect(renderPage({ frameworks: { machine: MACHINE, frameworks } })).toContain(
-    '| a | 1 s | failed |  | NO |  |',
+    '| a | 1 s | failed |  | NO |  | 2026-11-27 |',
   );
 });
 

@@ -240,7 +240,7 @@ function frameworkSection(results: FrameworkResults | undefined): string {
   const title = '## Frameworks';
   if (!results) return `${title}\n\nNot measured yet.`;
   const rows = results.frameworks.filter(({ timed }) => timed !== false).flatMap(frameworkRows);
-  const columns = ['program', 'native', 'remoted', 'remoted / native', 'equal', 'limit'];
+  const columns = ['program', 'native', 'remoted', 'remoted / native', 'equal', 'limit', 'date'];
   return `${title}\n\n${table(columns, rows)}`;
 }
 
@@ -255,6 +255,7 @@ function frameworkRows(one: Framework): string[][] {
     ratioWithSpread(one.ratio, one.spread),
     one.equal ? 'yes' : 'NO',
     verdict(one.limit, one.holds),
+    one.date,
   ];
   if (one.processor_ratio === undefined) return [row];
   const processor = [
@@ -264,6 +265,7 @@ function frameworkRows(one: Framework): string[][] {
     ratioWithSpread(one.processor_ratio, one.processor_spread),
     '',
     verdict(one.processor_limit, one.processor_holds),
+    one.date,
   ];
   return [row, processor];
 }

@@ -40,6 +40,8 @@ export interface Framework {
   /** Absent in results of earlier versions, whose programs are all timed. */
   readonly timed?: boolean;
   readonly subject?: string;
+  /** The day of the run. */
+  readonly date: string;
   readonly native: FrameworkRun;
   readonly remoted: FrameworkRun;
   readonly equal: boolean;

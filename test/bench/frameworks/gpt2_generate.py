@@ -1,5 +1,5 @@
 """Transformers: GPT-2 small, fp16, random weights, 128 tokens"""
-# run: timed runs=5
+# run: timed turns=9
 
 import os
 
@@ -29,7 +29,7 @@ def generate(tokens):
 
 
 generate(8)
-result, times = timed(lambda: generate(128), repeat=3)
+result, times = timed(lambda: generate(128))
 with torch.no_grad():
     logits = model(result).logits
 report(times, tokens=digest(result), logits=digest(logits))

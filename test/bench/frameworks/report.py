@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import statistics
 import sys
 import time
@@ -23,17 +24,32 @@ def digest(data):
 
 
 def timed(work, repeat=5):
-    """The last result, and the seconds of each run. `work` synchronizes with the GPU."""
+    """The last result, and the seconds of each run. `work` synchronizes with the GPU.
+
+    If FRAMEWORK_TURNS is set, it is the number of runs, and each waits for its turn (../turns.py).
+    """
+    turns = int(os.environ.get('FRAMEWORK_TURNS', 0))
     times = []
-    for _ in range(repeat):
+    for _ in range(turns or repeat):
+        if turns:
+            wait_for_turn()
         start = time.perf_counter()
         result = work()
         times.append(time.perf_counter() - start)
+    if turns:
+        wait_for_turn()  # what follows must not disturb the turns of others
     return result, times
 
 
+def wait_for_turn():
+    print('ready', flush=True)
+    sys.stdin.readline()
+
+
 def processor_seconds():
-    """Processor time of this process and of the workers on this machine, of which it uses one."""
+    """Processor time of this process, and of the worker if it uses one, the only one here."""
+    if 'NVIDIA_VIRTUAL_SOCKET' not in os.environ:
+        return time.process_time()
     ticks = 0
     for stat in Path('/proc').glob('[0-9]*/stat'):
         try:

@@ -1,5 +1,5 @@
 """ResNet-50 training, torch.compile, 10 steps"""
-# run: timed runs=5
+# run: timed turns=9
 
 from resnet50 import train_resnet50
 
