@@ -63,7 +63,7 @@ CUresult create(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
 /// Runs body(Object&) on the array that a handle names.
 template <class Object, class Handle, class Body>
 CUresult on(Handle handle, Body&& body) {
-  return inContext([&](Context&) -> CUresult {
+  return withoutContext([&]() -> CUresult {
     const auto found = Handles<Object>::all().find(handle);
     return found == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(*found);
   });
@@ -138,7 +138,7 @@ DRIVER_CALL cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor,
 }
 
 DRIVER_CALL cuArrayDestroy(CUarray hArray) {
-  return outsideCapture([&](Context&) -> CUresult {
+  return freeOutsideCapture([&]() -> CUresult {
     const auto array = Handles<Array>::all().find(hArray);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (array->isPart) return CUDA_ERROR_INVALID_VALUE;
@@ -205,7 +205,7 @@ DRIVER_CALL cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMip
 }
 
 DRIVER_CALL cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
-  return outsideCapture([&](Context&) -> CUresult {
+  return freeOutsideCapture([&]() -> CUresult {
     if (Handles<MipmappedArray>::all().find(hMipmappedArray) == nullptr)
       return CUDA_ERROR_INVALID_HANDLE;
     synchronizeAll();

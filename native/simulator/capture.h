@@ -58,4 +58,13 @@ CUresult outsideCapture(Body&& body) noexcept {
   });
 }
 
+/// Runs the body of such a call that frees an object, which names its context: body().
+template <class Body>
+CUresult freeOutsideCapture(Body&& body) noexcept {
+  return withoutContext([&]() -> CUresult {
+    const CUresult status = unsafeInCapture();
+    return status == CUDA_SUCCESS ? body() : status;
+  });
+}
+
 }  // namespace simulator

@@ -21,26 +21,30 @@ CUresult withEvent(CUevent handle, Body&& body) {
   return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(event);
 }
 
-/// Runs body(std::shared_ptr<Event>) on the event that a handle names.
+/// Runs body(std::shared_ptr<Event>), also on a thread without a current context.
 template <class Body>
 CUresult onEvent(CUevent handle, Body&& body) {
-  return inContext([&](Context&) { return withEvent(handle, body); });
+  return withoutContext([&] { return withEvent(handle, body); });
 }
 
-/// As onEvent, also on a thread without a current context.
+/// Runs body(std::shared_ptr<Event>, Stream&).
 template <class Body>
-CUresult onEventOfAnyThread(CUevent handle, Body&& body) {
-  return withoutContext([&] { return withEvent(handle, body); });
+CUresult onEventAndStream(CUevent hEvent, CUstream hStream, Body&& body) {
+  return onStream(hStream, [&](Context&, Stream& stream) {
+    return withEvent(hEvent, [&](const auto& event) { return body(event, stream); });
+  });
 }
 
 /// Runs body(Context&, std::shared_ptr<Event>) unless a stream of the context captures.
 template <class Body>
 CUresult onContextEvent(CUcontext hCtx, CUevent hEvent, Body&& body) {
-  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) -> CUresult {
-    Context* context = nullptr;
-    CUresult status = findContext(hCtx, context);
-    if (status == CUDA_SUCCESS) status = waitInCapture(*context);
-    return status == CUDA_SUCCESS ? body(*context, event) : status;
+  return inContext([&](Context&) {
+    return withEvent(hEvent, [&](const std::shared_ptr<Event>& event) -> CUresult {
+      Context* context = nullptr;
+      CUresult status = findContext(hCtx, context);
+      if (status == CUDA_SUCCESS) status = waitInCapture(*context);
+      return status == CUDA_SUCCESS ? body(*context, event) : status;
+    });
   });
 }
 
@@ -73,18 +77,16 @@ std::optional<Operation> waitFor(const Event& event) {
 
 CUresult record(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
-    return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-      if (&stream.context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
-      if (const auto status = captureRecord(event, stream, flags)) return *status;
-      event->record(stream.submit(positionOf(*event)));
-      return CUDA_SUCCESS;
-    });
+  return onEventAndStream(hEvent, hStream, [&](const auto& event, Stream& stream) -> CUresult {
+    if (&stream.context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (const auto status = captureRecord(event, stream, flags)) return *status;
+    event->record(stream.submit(positionOf(*event)));
+    return CUDA_SUCCESS;
   });
 }
 
 CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
-  return inContext([&](Context&) -> CUresult {
+  return withoutContext([&]() -> CUresult {
     const auto start = Handles<Event>::all().find(hStart), end = Handles<Event>::all().find(hEnd);
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (start == nullptr || end == nullptr || !start->timed() || !end->timed())
@@ -118,7 +120,7 @@ DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 DRIVER_CALL cuEventDestroy_v2(CUevent hEvent) {
-  return onEventOfAnyThread(hEvent, [&](const auto&) -> CUresult {
+  return onEvent(hEvent, [&](const auto&) -> CUresult {
     return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                                            : CUDA_SUCCESS;
   });
@@ -132,7 +134,7 @@ DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 }
 
 DRIVER_CALL cuEventQuery(CUevent hEvent) {
-  return onEventOfAnyThread(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
     if (event->shared != nullptr)
@@ -144,7 +146,7 @@ DRIVER_CALL cuEventQuery(CUevent hEvent) {
 }
 
 DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
-  return onEventOfAnyThread(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
     if (event->shared != nullptr) event->shared->wait(event->shared->latest());
@@ -178,11 +180,9 @@ DRIVER_CALL cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent 
 
 DRIVER_CALL cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   if (Flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
-    return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-      if (const auto status = captureWait(event, stream, Flags)) return *status;
-      if (auto wait = waitFor(*event)) stream.submit(std::move(*wait));
-      return CUDA_SUCCESS;
-    });
+  return onEventAndStream(hEvent, hStream, [&](const auto& event, Stream& stream) -> CUresult {
+    if (const auto status = captureWait(event, stream, Flags)) return *status;
+    if (auto wait = waitFor(*event)) stream.submit(std::move(*wait));
+    return CUDA_SUCCESS;
   });
 }

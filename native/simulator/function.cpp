@@ -76,11 +76,15 @@ using namespace simulator;
 
 namespace {
 
+/// A kernel in the place of a function means its function in the current context.
 template <class Body>
 CUresult onFunction(CUfunction handle, Body&& body) {
-  return inContext([&](Context& context) -> CUresult {
-    std::shared_ptr<Function> function;
-    const CUresult status = findFunction(context, handle, function);
+  return withoutContext([&]() -> CUresult {
+    auto function = Handles<Function>::all().find(handle);
+    if (function != nullptr) return body(*function);
+    Context* context = nullptr;
+    CUresult status = currentContext(context);
+    if (status == CUDA_SUCCESS) status = findFunction(*context, handle, function);
     return status == CUDA_SUCCESS ? body(*function) : status;
   });
 }

@@ -84,7 +84,7 @@ DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 }
 
 DRIVER_CALL cuMemFreeHost(void* p) {
-  return outsideCapture([&](Context&) -> CUresult {
+  return freeOutsideCapture([&]() -> CUresult {
     if (p == nullptr) return CUDA_SUCCESS;
     std::optional<Allocation> taken;
     const CUresult status = takeHost(p, MemoryKind::hostAllocated, taken);
@@ -120,7 +120,7 @@ DRIVER_CALL cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) {
 }
 
 DRIVER_CALL cuMemHostUnregister(void* p) {
-  return outsideCapture([&](Context&) -> CUresult {
+  return freeOutsideCapture([&]() -> CUresult {
     if (p != nullptr && !Allocations::all().find(addressOf(p)))
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     std::optional<Allocation> taken;

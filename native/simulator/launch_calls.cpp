@@ -116,7 +116,7 @@ DRIVER_CALL cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launchParam
     return CUDA_ERROR_INVALID_VALUE;
   if (numDevices > 1) return CUDA_ERROR_NOT_SUPPORTED;
   const CUDA_LAUNCH_PARAMS& one = *launchParamsList;
-  if (one.hStream <= CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;  // a default stream
+  if (isDefault(one.hStream)) return CUDA_ERROR_INVALID_HANDLE;
   return cuLaunchCooperativeKernel(one.function, one.gridDimX, one.gridDimY, one.gridDimZ,
                                    one.blockDimX, one.blockDimY, one.blockDimZ, one.sharedMemBytes,
                                    one.hStream, one.kernelParams);

@@ -69,7 +69,7 @@ CUresult withModule(CUmodule handle, Body&& body) {
 
 template <class Body>
 CUresult onModule(CUmodule handle, Body&& body) {
-  return inContext([&](Context&) { return withModule(handle, body); });
+  return withoutContext([&] { return withModule(handle, body); });
 }
 
 }  // namespace

@@ -32,15 +32,17 @@ std::shared_ptr<Stream> perThreadStream(Context& context) {
 
 }  // namespace
 
-CUresult findStream(Context& current, CUstream handle, std::shared_ptr<Stream>& stream) {
-  if (handle == nullptr || handle == CU_STREAM_LEGACY) {
-    const std::lock_guard lock(current.mutex);
-    stream = current.legacy;
-  } else if (handle == CU_STREAM_PER_THREAD) {
-    stream = perThreadStream(current);
-  } else {
+CUresult findStream(Context* current, CUstream handle, std::shared_ptr<Stream>& stream) {
+  if (!isDefault(handle)) {
     stream = Handles<Stream>::all().find(handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return stream->context.alive.load() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  if (handle == CU_STREAM_PER_THREAD) {
+    stream = perThreadStream(*current);
+  } else {
+    const std::lock_guard lock(current->mutex);
+    stream = current->legacy;
   }
   return stream == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }

@@ -98,18 +98,23 @@ std::shared_ptr<const Completion> workOf(Context& context);
 /// All work that is submitted to the context from now on follows the operation.
 void awaitInAll(Context& context, const std::shared_ptr<const Completion>& operation);
 
-/// Finds the stream of a handle: null and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a handle of
-/// cuStreamCreate.
-CUresult findStream(Context& current, CUstream handle, std::shared_ptr<Stream>& stream);
+/// Whether a handle names a default stream of the current context.
+inline bool isDefault(CUstream handle) { return handle <= CU_STREAM_PER_THREAD; }
+/// Finds the stream of a handle: a default stream of `current`, or that of cuStreamCreate, which
+/// does not depend on `current`.
+CUresult findStream(Context* current, CUstream handle, std::shared_ptr<Stream>& stream);
 
-/// Runs the body of a call on a stream: body(Context&, Stream&), with the caller's current context.
+/// Runs the body of a call on a stream: body(Context&, Stream&), with the stream's context. Only a
+/// default stream needs a current context.
 template <class Body>
 CUresult onStream(CUstream handle, Body&& body) noexcept {
-  return inContext([&](Context& context) -> CUresult {
+  const auto run = [&](Context* current) -> CUresult {
     std::shared_ptr<Stream> stream;
-    const CUresult status = findStream(context, handle, stream);
-    return status == CUDA_SUCCESS ? body(context, *stream) : status;
-  });
+    const CUresult status = findStream(current, handle, stream);
+    return status == CUDA_SUCCESS ? body(stream->context, *stream) : status;
+  };
+  if (isDefault(handle)) return inContext([&](Context& current) { return run(&current); });
+  return withoutContext([&] { return run(nullptr); });
 }
 
 }  // namespace simulator

@@ -55,7 +55,7 @@ DRIVER_CALL cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, i
 }
 
 DRIVER_CALL cuStreamDestroy_v2(CUstream hStream) {
-  return inContext([&](Context&) -> CUresult {
+  return withoutContext([&]() -> CUresult {
     const auto stream = Handles<Stream>::all().remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     leaveCapture(*stream);

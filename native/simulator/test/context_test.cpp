@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "native/simulator/test/driver_test.h"
+#include "native/simulator/test/kernels.h"
 
 namespace {
 
@@ -103,6 +104,77 @@ TEST_CASE("own contexts form a stack for each thread") {
   OK(DRIVER(cuCtxDestroy_v2)(a));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxPushCurrent_v2)(nullptr));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxDestroy_v2)(nullptr));
+}
+
+/// Calls about a stream and its events, on a thread that may have no context current.
+void useStream(CUstream stream, CUfunction store, CUdeviceptr p, CUevent before, CUevent after) {
+  unsigned value = 3, seen[4] = {};
+  void* parameters[] = {&p, &value};
+  float milliseconds = -1;
+  OK(DRIVER(cuEventRecord)(before, stream));
+  OK(DRIVER(cuMemsetD32Async)(p, 2, 4, stream));
+  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoHAsync_v2)(seen, p, sizeof seen, stream));
+  OK(DRIVER(cuEventRecordWithFlags)(after, stream, 0));
+  OK(DRIVER(cuStreamWaitEvent)(stream, after, 0));
+  OK(DRIVER(cuStreamSynchronize)(stream));
+  OK(DRIVER(cuStreamQuery)(stream));
+  OK(DRIVER(cuEventElapsedTime)(&milliseconds, before, after));
+  CHECK(milliseconds >= 0);
+  CHECK(seen[0] == 3);
+  CHECK(seen[3] == 2);
+  CUdeviceptr more = 0;
+  OK(DRIVER(cuMemAllocAsync)(&more, 64, stream));
+  OK(DRIVER(cuMemFreeAsync)(more, stream));
+}
+
+/// Without a current context, there are no default streams.
+void useDefaultStream(CUstream stream, CUdeviceptr p, CUevent event) {
+  CUdeviceptr more = 0;
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuEventRecord)(event, stream));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuStreamWaitEvent)(stream, event, 0));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuStreamQuery)(stream));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuStreamSynchronize)(stream));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuMemsetD32Async)(p, 9, 4, stream));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuMemAllocAsync)(&more, 64, stream));
+}
+
+TEST_CASE("a stream or event that is named needs no current context") {
+  const CUcontext primary = usePrimaryContext();
+  CUcontext created = nullptr, current = nullptr, of = nullptr;
+  OK(DRIVER(cuCtxCreate_v2)(&created, 0, 0));
+  for (const CUcontext context : {primary, created}) {
+    OK(DRIVER(cuCtxSetCurrent)(context));
+    const CUfunction store = functionOf(kKernels, "store");
+    CUstream stream = nullptr;
+    CUevent before = nullptr, after = nullptr;
+    CUdeviceptr p = 0;
+    OK(DRIVER(cuStreamCreate)(&stream, CU_STREAM_DEFAULT));
+    OK(DRIVER(cuEventCreate)(&before, CU_EVENT_DEFAULT));
+    OK(DRIVER(cuEventCreate)(&after, CU_EVENT_DEFAULT));
+    OK(DRIVER(cuMemAlloc_v2)(&p, 64));
+    std::thread([&] {
+      useStream(stream, store, p, before, after);
+      OK(DRIVER(cuStreamGetCtx)(stream, &of));
+      CHECK(of == context);
+      for (const CUstream other : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD})
+        useDefaultStream(other, p, before);
+      EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuMemcpyHtoD_v2)(p, &of, sizeof of));
+      OK(DRIVER(cuCtxGetCurrent)(&current));
+      CHECK(current == nullptr);
+    }).join();
+    // With another context current, the call is still one of the stream's own.
+    OK(DRIVER(cuCtxSetCurrent)(context == primary ? created : primary));
+    useStream(stream, store, p, before, after);
+    OK(DRIVER(cuCtxSetCurrent)(context));
+    OK(DRIVER(cuMemFree_v2)(p));
+    OK(DRIVER(cuEventDestroy_v2)(before));
+    OK(DRIVER(cuEventDestroy_v2)(after));
+    OK(DRIVER(cuStreamDestroy_v2)(stream));
+  }
+  OK(DRIVER(cuCtxDestroy_v2)(created));
+  OK(DRIVER(cuDevicePrimaryCtxReset_v2)(0));
+  OK(DRIVER(cuCtxSetCurrent)(nullptr));
 }
 
 TEST_CASE("a context has limits") {

@@ -1,5 +1,6 @@
 // Many threads at once, each with streams, events, memory and kernels of its own, while others come
 // and go.
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -43,6 +44,12 @@ int work(CUcontext context, CUmodule module, unsigned seed) {
   return wrong;
 }
 
+bool isSimulated() {
+  char name[64] = {};
+  OK(DRIVER(cuDeviceGetName)(name, sizeof name, 0));
+  return std::string(name) == "Simulated GPU";
+}
+
 TEST_CASE("threads use the driver at the same time") {
   const CUcontext context = usePrimaryContext();
   CUmodule module = nullptr;
@@ -58,10 +65,37 @@ TEST_CASE("threads use the driver at the same time") {
   OK(DRIVER(cuCtxSynchronize)());
   OK(DRIVER(cuMemGetInfo_v2)(&after, &total));
   // A real driver keeps memory for the next allocation.
-  char name[64] = {};
-  OK(DRIVER(cuDeviceGetName)(name, sizeof name, 0));
-  CHECK((after == before || std::string(name) != "Simulated GPU"));
+  CHECK((after == before || !isSimulated()));
   OK(DRIVER(cuDevicePrimaryCtxReset_v2)(0));
+}
+
+// A real driver does not check the handle of a stream that has ended.
+TEST_CASE("a context ends while threads without one use its stream") {
+  usePrimaryContext();
+  if (!isSimulated()) return unit::skip("the driver is not the simulated one");
+  for (int round = 0; round < kRounds; ++round) {
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    OK(DRIVER(cuCtxCreate_v2)(&context, 0, 0));
+    OK(DRIVER(cuStreamCreate)(&stream, CU_STREAM_DEFAULT));
+    OK(DRIVER(cuEventCreate)(&event, CU_EVENT_DEFAULT));
+    std::atomic<int> used = 0;
+    const auto use = [&] {
+      CUresult status = CUDA_SUCCESS;
+      while (status == CUDA_SUCCESS) {
+        status = DRIVER(cuEventRecord)(event, stream);
+        if (status == CUDA_SUCCESS) status = DRIVER(cuStreamSynchronize)(stream);
+        ++used;
+      }
+      CHECK((status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_HANDLE));
+    };
+    std::thread one(use), other(use);
+    while (used < 4) std::this_thread::yield();
+    OK(DRIVER(cuCtxDestroy_v2)(context));
+    one.join();
+    other.join();
+  }
 }
 
 }  // namespace
