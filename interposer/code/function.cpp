@@ -53,23 +53,32 @@ bool isFunction(CUfunction function) {
   return wire::handleKind(number(function)) == wire::HandleKind::function;
 }
 
+/// A function has a device. For a kernel in its place, it is that of the current context.
+CUresult deviceOf(CUfunction function, const Kernel* kernel, CUdevice* device) {
+  if (kernel == nullptr || !isFunction(function)) return currentDevice(device);
+  *device = kernel->device;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  Kernel* const kernel = findKernel(hfunc);
   CUdevice device = 0;
-  if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
-  return rememberedAttribute(findKernel(hfunc), CallNumber::cuFuncGetAttribute,
+  if (const CUresult status = deviceOf(hfunc, kernel, &device); status != CUDA_SUCCESS)
+    return status;
+  return rememberedAttribute(kernel, CallNumber::cuFuncGetAttribute,
                              number(Thread::current().context()), attrib, pi,
                              [&] { return remote::cuFuncGetAttribute(pi, attrib, hfunc); });
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  CUdevice device = 0;
-  if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(hfunc);
-  if (kernel != nullptr && isFunction(hfunc)) device = kernel->device;
+  CUdevice device = 0;
+  if (const CUresult status = deviceOf(hfunc, kernel, &device); status != CUDA_SUCCESS)
+    return status;
   return setAttribute(kernel, attrib, device, value,
                       [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
 }

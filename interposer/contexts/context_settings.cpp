@@ -95,7 +95,8 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
   ContextRecord record;
-  if (!findContext(ctx, record)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!findContext(ctx, record))
+    return ctx == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *ctxId = record.id;
   return CUDA_SUCCESS;
 }

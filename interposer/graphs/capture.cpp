@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "interposer/contexts/contexts.h"
 #include "interposer/graphs/elements.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
@@ -66,7 +67,9 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (Session::current()->capturing()) return remote::cuStreamIsCapturing(hStream, captureStatus);
+  const bool lacksContext = isDefault(hStream) && Thread::current().context() == nullptr;
+  if (lacksContext || Session::current()->capturing())
+    return remote::cuStreamIsCapturing(hStream, captureStatus);
   *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }

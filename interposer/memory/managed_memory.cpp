@@ -19,7 +19,8 @@ int deviceCount() { return static_cast<int>(Session::current()->devices().size()
 
 /// Checks what a call in stream order needs. Nothing is submitted; a capture has no such nodes.
 CUresult readyInStream(CUstream stream) {
-  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  const CUresult ready = isDefault(stream) ? readyInContext() : Session::ready();
+  if (ready != CUDA_SUCCESS) return ready;
   unsigned flags = 0;
   if (const CUresult status = remote::cuStreamGetFlags(stream, &flags); status != CUDA_SUCCESS)
     return status;
