@@ -1,5 +1,7 @@
 #include "native/worker/accounts/local_memory.h"
 
+#include "native/worker/session/in_context.h"
+
 namespace worker {
 
 namespace {
@@ -41,6 +43,7 @@ bool LocalMemory::reserveFor(CUfunction function, CUstream stream) {
 }
 
 bool LocalMemory::reserveFor(CUfunction function, CUcontext context) {
+  const InSomeContext current(driver_, context);
   int bytes = 0;
   const CUresult status =
       driver_.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
@@ -55,6 +58,7 @@ bool LocalMemory::reserveFor(CUkernel kernel, CUstream stream) {
 }
 
 bool LocalMemory::reserveFor(CUkernel kernel, CUcontext context) {
+  const InSomeContext current(driver_, context);
   CUfunction function = nullptr;
   return driver_.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS ||
          reserveFor(function, context);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "native/worker/session/in_context.h"
 #include "native/worker/session/own_question.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
@@ -80,6 +81,8 @@ CUresult describeKernel(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   const Driver& driver = thread.driver;
+  // A launch into a stream needs no current context. The parameters are the same in all.
+  const InSomeContext current(driver, thread.session.copyContext());
   CUkernel kernel = nullptr;
   if (thread.find<CUkernel>(handle, &kernel) == CUDA_SUCCESS)
     return describe(thread, out, name(thread, kernel, 0, out),

@@ -20,7 +20,8 @@ Backlog& Backlogs::of(CUcontext context) {
   auto& backlog = byContext_[context];
   if (backlog == nullptr) {
     CUdevice gpu = -1;
-    driver_.cuCtxGetDevice(&gpu);  // `context` is the current context
+    const InContext current(driver_, context);
+    driver_.cuCtxGetDevice(&gpu);
     backlog = std::make_unique<Backlog>(driver_, context, gpu, durations_);
     countGpus();
   }
@@ -29,7 +30,8 @@ Backlog& Backlogs::of(CUcontext context) {
 
 void Backlogs::countGpus() {
   std::set<CUdevice> gpus;
-  for (const auto& [context, backlog] : byContext_) gpus.insert(backlog->gpu());
+  for (const auto& [context, backlog] : byContext_)
+    if (context != nullptr) gpus.insert(backlog->gpu());  // null: what the driver will refuse
   gpus_ = gpus.size();
 }
 

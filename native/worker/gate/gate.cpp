@@ -77,9 +77,11 @@ Gate::Pass::~Pass() {
 
 // On the threads that submit.
 
-CUcontext Gate::currentContext() const {
+/// The current context. Without one, the driver submits into the context of the stream.
+CUcontext Gate::contextOf(CUstream stream) const {
   CUcontext context = nullptr;
   driver_.cuCtxGetCurrent(&context);
+  if (context == nullptr) driver_.cuStreamGetCtx(stream, &context);
   return context;
 }
 
@@ -88,14 +90,14 @@ CUcontext Gate::currentContext() const {
 Backlog& Gate::backlogOf(Pass& pass) {
   const std::uint32_t generation = generation_.load(std::memory_order_relaxed);
   if (pass.backlog_ == nullptr || pass.backlogGeneration_ != generation) {
-    pass.backlog_ = &backlogs_.of(currentContext());
+    pass.backlog_ = &backlogs_.of(contextOf(pass.stream_));
     pass.backlogGeneration_ = generation;
   }
   return *pass.backlog_;
 }
 
 void Gate::note(Pass& pass, CUstream stream) {
-  const CUcontext context = currentContext();
+  const CUcontext context = contextOf(stream);
   const std::lock_guard lock(mutex_);
   backlogs_.of(context).note(pass.at(stream));
   if (const std::uint32_t generation = generation_.load(); pass.generation_ != generation) {

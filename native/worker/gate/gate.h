@@ -129,7 +129,7 @@ class Gate {
   void submitted(Pass& pass);
   void submittedBesideCapture(Pass& pass);
   Backlog& backlogOf(Pass& pass);
-  CUcontext currentContext() const;
+  CUcontext contextOf(CUstream stream) const;
   bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
   bool isReserved(Clock now, Clock remaining, Clock guess) const;
   Clock untilRoom(Clock now) const;

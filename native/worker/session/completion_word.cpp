@@ -18,7 +18,7 @@ CompletionWord::~CompletionWord() {
   if (word_ == nullptr) return;
   const RelaxedCapture relaxed(driver_);  // the thread ends beside others
   // If the driver does not unregister the page, the GPU may still write it.
-  if (driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
+  if (!registered_ || driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
 }
 
 bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
@@ -43,20 +43,22 @@ bool CompletionWord::await() const {
 }
 
 bool CompletionWord::prepare(unsigned contextsEnded) {
-  if (word_ != nullptr && contextsEnded == contextsEnded_) [[likely]]
+  if (registered_ && contextsEnded == contextsEnded_) [[likely]]
     return true;
   if (refused_) return false;
   if (word_ == nullptr) {
     void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return refused_ = true, false;
     word_ = static_cast<Word*>(page);
-  } else {
-    driver_.cuMemHostUnregister(word_);  // the context that registered it may still exist
   }
+  // The context that registered it may still exist.
+  if (registered_) driver_.cuMemHostUnregister(word_);
   const CUresult status = driver_.cuMemHostRegister_v2(
       word_, kPage, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   contextsEnded_ = contextsEnded;
-  return status == CUDA_SUCCESS || (refused_ = true, false);
+  registered_ = status == CUDA_SUCCESS;
+  refused_ = !registered_ && status != CUDA_ERROR_INVALID_CONTEXT;  // the thread may have none yet
+  return registered_;
 }
 
 }  // namespace worker

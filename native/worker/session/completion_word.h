@@ -41,6 +41,7 @@ class CompletionWord {
   const Word* awaited_ = nullptr;
   std::uint64_t awaitedValue_ = 0;
   unsigned contextsEnded_ = 0;
+  bool registered_ = false;
   bool refused_ = false;  ///< the driver refused once: do not ask again
 };
 

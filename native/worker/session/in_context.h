@@ -1,5 +1,7 @@
-// The current context of calls that take no ticket.
+// The current context of the worker's own calls.
 #pragma once
+
+#include <optional>
 
 #include "driver.h"
 #include "native/worker/session/captures.h"
@@ -26,6 +28,19 @@ class InContext {
   const Driver& driver_;
   const RelaxedCapture relaxed_;
   const CUresult status_;
+};
+
+/// Makes a context current while it lives, if none is.
+class InSomeContext {
+ public:
+  InSomeContext(const Driver& driver, CUcontext context) {
+    CUcontext current = nullptr;
+    driver.cuCtxGetCurrent(&current);
+    if (current == nullptr) own_.emplace(driver, context);
+  }
+
+ private:
+  std::optional<InContext> own_;
 };
 
 }  // namespace worker

@@ -500,6 +500,25 @@ TEST_CASE("local memory is charged to the context of the stream") {
   CHECK(test.quota.used() == before + 2 * once);
 }
 
+TEST_CASE("a thread without a current context launches into a stream, and is charged") {
+  Fixture test;
+  wire::LaunchFrame frame = launchFrame(test.kernel());
+  frame.stream = test.give(CallNumber::cuStreamCreate, 1u);
+  test.give(CallNumber::cuCtxSetCurrent, std::uint64_t{0});
+  test.give(CallNumber::describeKernel, frame.function);
+  const std::uint64_t before = test.quota.used();
+  const auto reply = test.frames->send(CallNumber::cuLaunchKernel, [&](wire::Encoder& out) {
+    out.put(frame), out.put<std::uint64_t>(0);
+  });
+  CHECK(reply.status == CUDA_SUCCESS);
+  CHECK(test.quota.used() > before);
+  CUcontext current = nullptr;
+  CHECK(real.cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+  CHECK(current == nullptr);
+  test.give(CallNumber::cuCtxSetCurrent, test.context);
+  CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
 // A test of the check itself.
 TEST_CASE("memory that is not charged is noticed") {
   Fixture test;

@@ -559,6 +559,29 @@ TEST_CASE_FIXTURE(WithDriver, "a closed gate admits other work that precedes the
   CHECK(gpus.f.played.drained(word));
 }
 
+// Otherwise the program would seem to use two GPUs, one of which waits for the other's work.
+TEST_CASE_FIXTURE(WithDriver, "without a current context, work belongs to its stream's") {
+  Fixture f(Grant::open);
+  f.played.set(Grant::window);
+  const CUstream stream = createStream();
+  Hold hold(stream);
+  driver.cuCtxSetCurrent(nullptr);
+  f.submitter.pass.contextChanged();
+  for (int i = 0; i < 10; ++i) f.submitter.submit(stream);
+  f.submitter.pass.enter(nullptr, {});  // the driver refuses what follows
+  f.submitter.pass.leave();
+  const std::uint32_t word = f.played.set(Grant::closed);
+  const Through late(f.gate);
+  CHECK(comesTrue([&] { return f.played.mailbox->wants.load() == 1; }));
+  CHECK(f.played.staysUndrained(word));
+  CHECK(!late.ended());
+  hold.release();
+  CHECK(f.played.drained(word));
+  f.played.set(Grant::window);
+  driver.cuCtxSetCurrent(context);
+  driver.cuStreamDestroy_v2(stream);
+}
+
 // Work that is stuck does not stop the program for ever.
 TEST_CASE_FIXTURE(WithDriver, "a window admits no more than the device can do in a while") {
   Fixture f(Grant::open);
