@@ -57,8 +57,6 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   Brackets have the least and the greatest ratio of one turn; before them is the median of those
   ratios.
 - Processor time is that of the program and its worker together.
-- A program starts cold there, because \`gpu-proxy run\` has no worker with a context ready. A node
-  may have one: *first call* of the tenants.
 - Machines differ. On seven of 2026-11-28 and 2026-11-29, remoted / native was:
 
   | figure | least | median | greatest |
@@ -73,13 +71,11 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   [tells the client itself](decisions/2026-11-21-the-gpu-says-when-a-launch-is-done.md) that the
   wait has ended. In builds that ran in turns on another machine, that made 0.981 (0.861 to 1.159)
   instead of 1.030 (0.932 to 1.154).
-- Ratios of frameworks are those of the medians. The programs with a limit ran twice at most through
-  the product, before 2026-11-28: their ratios say less than the others.
-- GPT-2 spends most of its time in Python, and its runs differ by half. On another machine, of
-  2026-11-30, the medians made 1.11 and the fastest runs 0.88: its limit does not hold on every
-  machine. The fastest runs of the table's made 0.87.
-- *Start to first kernel* was 200 ms on 2026-11-21. Since 2026-11-24, a worker also starts NVML,
-  which shows it the memory that it holds.
+- ResNet-50 and GPT-2 have one process through the product and two native ones. They do the timed
+  work in turns, and each ratio is to the native turns before and behind it.
+- GPT-2 made 0.81 and 0.89 on two other machines of 2026-11-30: its limit does not hold on every
+  machine. It spends most of its time in Python. Natively, 9.5 % of the samples of its main thread
+  were in the driver. Through the product, 2.5 % were in libcuda.so.1.
 - With 8 threads, the worker [spins at the driver's
   mutex](decisions/2026-11-29-spin-at-the-drivers-mutex.md). In builds that ran in turns, that made
   1.207 instead of 1.005 on one machine, and 1.115 (1.081 to 1.253) instead of 0.964 (0.944 to
@@ -106,6 +102,9 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
 
 - Each scenario is one run. Those of one date ran on one machine within a quarter of an hour,
   except the gangs, which ran on a machine with two GPUs. The runs of the guards are of 2026-11-23.
+- The first call is the time from main to the end of the first kernel: 135 ms natively, 24 ms with
+  a warm worker, and 192 ms without one. With \`gpu-proxy run\`, it was 276 ms on another machine,
+  instead of 194 ms, because gpu-proxy reads NVML for the first time meanwhile.
 - Machines of one kind differ. On three of 2026-11-27, four of 50 us made 0.970 to 0.979. On one of
   them, while its host took away 390 ms of processor time a second, they made 0.874.
 - On another machine of 2026-11-29, two decoders made 0.948 to 0.960 with a p99 of 2.40 to 2.44 ms,
