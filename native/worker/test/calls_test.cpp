@@ -355,10 +355,13 @@ TEST_CASE("host memory that the driver does not release stays mapped") {
     CHECK(test.call(CallNumber::cuMemHostAlloc, id, address, kBytes, 0u) == CUDA_SUCCESS);
   };
   allocate(1);
-  CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT);
+  CUgraph graph = nullptr;
+  CHECK(test.driver.cuStreamBeginCapture_v2(test.stream, CU_STREAM_CAPTURE_MODE_GLOBAL) ==
+        CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK(test.session.shared.contains(address, kBytes));
-  CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
+  CHECK(test.driver.cuStreamEndCapture(test.stream, &graph) ==
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS);
   CHECK(!test.session.shared.contains(address, kBytes));
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
