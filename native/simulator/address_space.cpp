@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "native/simulator/allocations.h"
+#include "native/simulator/arena.h"
 #include "native/simulator/context.h"
 #include "native/simulator/pool.h"
 
@@ -23,6 +24,12 @@ bool reaches(const Context& context, const Allocation& allocation) {
   if (allocation.kind == MemoryKind::graph) return allocation.access.contains(&context.device);
   if (allocation.pool != nullptr) return allocation.pool->accessibleFrom(context.device);
   return allocation.context != nullptr && context.peers.contains(allocation.context);
+}
+
+/// GPUs allocate whole units, and kernels reach the rest of the last one: NCCL reads whole words.
+std::uint64_t endFor(const Allocation& allocation) {
+  if (allocation.host() || hasChecks()) return allocation.end();
+  return (allocation.end() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 /// The memory that kernels of one context may access. Each thread caches the sorted ranges. While
@@ -68,7 +75,7 @@ std::shared_ptr<const ContextMemory::Ranges> ContextMemory::build() const {
   ranges->version = version;
   Allocations::all().each([&](const Allocation& allocation) {
     if (reaches(context_, allocation))
-      ranges->sorted.push_back({allocation.begin, allocation.end(), allocation.writable()});
+      ranges->sorted.push_back({allocation.begin, endFor(allocation), allocation.writable()});
   });
   latest_ = ranges;
   return ranges;

@@ -60,13 +60,15 @@ std::unordered_set<const GraphNode*> reachable(const std::vector<Edge>& from) {
   return found;
 }
 
-/// Whether the origin waits for the last work of all streams that have joined.
+/// Whether the origin waits for the last work of all streams that have joined. A node that the
+/// program added itself, and made the position of a stream, need not be waited for: NCCL does that.
 bool joined(const Capture& capture, const StreamCapture& origin) {
   const auto found = reachable(origin.dependencies);
   const auto isJoined = [&](const std::shared_ptr<StreamCapture>& position) {
     return position == nullptr ||
-           std::all_of(position->dependencies.begin(), position->dependencies.end(),
-                       [&](const Edge& edge) { return found.contains(edge.node); });
+           std::all_of(
+               position->dependencies.begin(), position->dependencies.end(),
+               [&](const Edge& edge) { return !edge.node->captured || found.contains(edge.node); });
   };
   const auto streamIsJoined = [&](const std::weak_ptr<Stream>& weak) {
     const auto stream = weak.lock();

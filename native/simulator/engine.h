@@ -37,6 +37,9 @@ class AddressSpace {
   virtual std::string describe(std::uint64_t) const { return {}; }
 };
 
+/// Whether NVIDIA_VIRTUAL_SIMULATOR_CHECK names a check: then memory ends at its last byte.
+bool hasChecks();
+
 struct ParameterInfo {
   std::uint32_t offset;
   std::uint32_t size;

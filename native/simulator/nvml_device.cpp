@@ -144,6 +144,17 @@ NVML_CALL nvmlDeviceGetRemappedRows(void* device, unsigned* correctable, unsigne
   return kSuccess;
 }
 
+/// All simulated GPUs reach each other's memory (peer.cpp), but have no NVLink.
+NVML_CALL nvmlDeviceGetP2PStatus(void* one, void* other, unsigned capability, unsigned* status) {
+  constexpr unsigned kNvLink = 2, kCapabilities = 5;
+  constexpr unsigned kOk = 0, kStatusNotSupported = 5;
+  if (capability >= kCapabilities) return kInvalidArgument;
+  const Return known = simulator::onNvmlDevice(one, [](int) { return kSuccess; });
+  return known != kSuccess
+             ? known
+             : write(other, status, capability == kNvLink ? kStatusNotSupported : kOk);
+}
+
 /// As the driver tells it through cuDeviceGetPCIBusId.
 NVML_CALL nvmlDeviceGetPciInfo_v3(void* device, PciInfo* info) {
   return simulator::onNvmlDevice(device, [&](int index) {

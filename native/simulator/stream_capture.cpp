@@ -56,8 +56,10 @@ CUresult append(StreamCapture& position, Work work) {
   GraphNode* node = nullptr;
   const CUresult status =
       addNode(*position.capture->graph, position.dependencies, std::move(work), node);
-  if (status == CUDA_SUCCESS) position.dependencies = {{node, CUgraphEdgeData{}}};
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  node->captured = true;
+  position.dependencies = {{node, CUgraphEdgeData{}}};
+  return CUDA_SUCCESS;
 }
 
 CUresult join(const StreamCapture& recorded, Stream& stream) {

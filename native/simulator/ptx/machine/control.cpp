@@ -56,6 +56,10 @@ const Operation* trap(Warp& w, const Operation* op, std::uint32_t) {
   return w.fault(CUDA_ERROR_LAUNCH_FAILED, op);
 }
 
+const Operation* illegalAddress(Warp& w, const Operation* op, std::uint32_t) {
+  return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
+}
+
 const Operation* nothing(Warp&, const Operation* op, std::uint32_t) { return op + 1; }
 
 const Operation* fence(Warp& w, const Operation* op, std::uint32_t mask) {

@@ -13,6 +13,7 @@ const Operation* branch(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* branchByTable(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* exitThread(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* trap(Warp& w, const Operation* op, std::uint32_t mask);
+const Operation* illegalAddress(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* nothing(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* fence(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* sleepNanoseconds(Warp& w, const Operation* op, std::uint32_t mask);

@@ -213,6 +213,8 @@ CUresult execute(const Launch& launch, const Environment& environment) {
   return static_cast<CUresult>(family.result.load());
 }
 
+bool hasChecks() { return ptx::checks().any(); }
+
 std::uint64_t executedThreadInstructions() { return ptx::executedInstructions.load(); }
 
 }  // namespace simulator

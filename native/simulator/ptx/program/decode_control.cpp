@@ -37,6 +37,13 @@ void Lowerer::leave(const Instruction& instruction, Modifiers& modifiers) {
   emit(begin(instruction, opcode == "ret" ? returnFromCall : opcode == "exit" ? exitThread : trap));
 }
 
+/// Memory of several GPUs at one address, of which there is none: cuMulticastCreate makes no
+/// object.
+void Lowerer::multicastMemory(const Instruction& instruction, Modifiers& modifiers) {
+  modifiers.clear();
+  emit(begin(instruction, illegalAddress));
+}
+
 void Lowerer::sleep(const Instruction& instruction, Modifiers& modifiers) {
   const Type type = modifiers.takeType();
   Operation op = begin(instruction, sleepNanoseconds);
@@ -176,6 +183,7 @@ const Lowerer::Decoders& Lowerer::decoders() {
       {"st", &L::store},
       {"atom", &L::atomic},
       {"red", &L::atomic},
+      {"multimem", &L::multicastMemory},
       {"cvta", &L::convertAddress},
       {"isspacep", &L::isSpace},
       {"mapa", &L::mapRank},

@@ -219,6 +219,7 @@ class Lowerer {
   void branchByTable(const Instruction&, Modifiers&);
   void leave(const Instruction&, Modifiers&);
   void call(const Instruction&, Modifiers&);
+  void multicastMemory(const Instruction&, Modifiers&);
   void sleep(const Instruction&, Modifiers&);
   CallSite callSite(const Instruction& instruction, const std::vector<Operand>* results,
                     const std::vector<Operand>* arguments);

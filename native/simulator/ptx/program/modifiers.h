@@ -43,6 +43,7 @@ class Modifiers {
   /// coherent.
   void takeMemoryHints();
   bool empty() const;
+  void clear() { count_ = 0; }
 
  private:
   std::string_view opcode_;

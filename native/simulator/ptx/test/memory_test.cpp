@@ -29,6 +29,16 @@ TEST_CASE("a wrong address or trap is a fault") {
   CHECK(resultOf("trap;") == CUDA_ERROR_LAUNCH_FAILED);
 }
 
+// Libraries have such code for GPUs that support it, beside other code.
+TEST_CASE("an instruction for multicast memory compiles, and finds none") {
+  const std::string instruction = "multimem.ld_reduce.acquire.sys.global.min.u64 %rd4, [%rd1];";
+  CHECK(resultOf("setp.eq.u32 %p1, %r1, 99;\n@%p1 " + instruction) == CUDA_SUCCESS);
+  CHECK(resultOf(instruction) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("multimem.st.relaxed.sys.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};") ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("multimem.red.relaxed.sys.add.u32 [%rd1], %r1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_CASE("each width is loaded, extended and stored") {
   test::Module module(test::kernel(R"(
   ld.global.s8 %r2, [%rd2];

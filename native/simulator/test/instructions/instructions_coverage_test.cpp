@@ -24,16 +24,16 @@ using simulator::ptx::Type;
 
 /// Opcodes whose work is not a function of operands, with their tests.
 const std::map<std::string_view, const char*> kElsewhere{
-    {"bra", "divergence_test.cpp"},  {"brx", "divergence_test.cpp"},
-    {"ret", "call_test.cpp"},        {"exit", "divergence_test.cpp"},
-    {"trap", "memory_test.cpp"},     {"call", "call_test.cpp"},
-    {"bar", "barrier_test.cpp"},     {"barrier", "barrier_test.cpp"},
-    {"brkpt", "no effect to see"},   {"setmaxnreg", "no effect to see"},
-    {"discard", "no effect to see"}, {"wmma", "tensor_cores.cu"},
-    {"tex", "texture_test.cpp"},     {"tld4", "texture_test.cpp"},
-    {"txq", "texture_test.cpp"},     {"suq", "texture_test.cpp"},
-    {"suld", "surface_test.cpp"},    {"sust", "surface_test.cpp"},
-    {"sured", "surface_test.cpp"},
+    {"bra", "divergence_test.cpp"},     {"brx", "divergence_test.cpp"},
+    {"ret", "call_test.cpp"},           {"exit", "divergence_test.cpp"},
+    {"trap", "memory_test.cpp"},        {"call", "call_test.cpp"},
+    {"multimem", "memory_test.cpp"},    {"bar", "barrier_test.cpp"},
+    {"barrier", "barrier_test.cpp"},    {"brkpt", "no effect to see"},
+    {"setmaxnreg", "no effect to see"}, {"discard", "no effect to see"},
+    {"wmma", "tensor_cores.cu"},        {"tex", "texture_test.cpp"},
+    {"tld4", "texture_test.cpp"},       {"txq", "texture_test.cpp"},
+    {"suq", "texture_test.cpp"},        {"suld", "surface_test.cpp"},
+    {"sust", "surface_test.cpp"},       {"sured", "surface_test.cpp"},
 };
 
 TEST_CASE("every opcode has a form or another test") {
