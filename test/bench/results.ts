@@ -239,9 +239,11 @@ export function committedRuntimes(): RuntimeResults | undefined {
   return read<RuntimeResults>('runtimes.json');
 }
 
-/** The committed results of test/llama and test/suites, as far as they exist. */
+/** The committed results of test/llama, test/nccl and test/suites, as far as they exist. */
 export function committedSimulated(): SimulatedResults[] {
-  const all = ['llama.json', 'suites.json'].map((name) => read<SimulatedResults>(name));
+  const all = ['llama.json', 'nccl.json', 'suites.json'].map((name) =>
+    read<SimulatedResults>(name),
+  );
   return all.filter((one) => one !== undefined);
 }
 

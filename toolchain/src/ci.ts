@@ -81,6 +81,7 @@ const AFTER_KUBERNETES: readonly Step[] = [
   ),
   tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
   tests('CUDA runtimes', path.join('test', 'dist', 'runtimes', 'main.js')),
+  tests('NCCL', path.join('test', 'dist', 'nccl', 'main.js')),
   tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
   tests('clients of NVML', path.join('test', 'dist', 'nvml', 'main.js')),
   tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
