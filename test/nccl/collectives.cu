@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -255,12 +257,14 @@ class Rank {
   ncclComm_t communicator_ = nullptr;
 };
 
-/// Whether all processes end without an error.
+/// Whether all processes end without an error. The first error ends the others, which would wait.
 static bool runAll(Scene& scene, int ranks) {
   int ready[2];
   if (pipe(ready) != 0) return false;
+  std::vector<pid_t> processes;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (fork() != 0) continue;
+    processes.push_back(fork());
+    if (processes.back() != 0) continue;
     char go = 0;
     if (rank == 0) {
       MUST(ncclGetUniqueId(&scene.id));
@@ -272,7 +276,11 @@ static bool runAll(Scene& scene, int ranks) {
     std::exit(0);
   }
   bool good = true;
-  for (int status = 0; wait(&status) > 0;) good = good && status == 0;
+  for (int status = 0; wait(&status) > 0;) {
+    if (good && status != 0)
+      for (const pid_t process : processes) kill(process, SIGKILL);
+    good = good && status == 0;
+  }
   return good;
 }
 
