@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include "native/worker/session/captures.h"
 #include "wire/barrier.h"
 #include "wire/wait.h"
 
@@ -15,10 +14,8 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 CompletionWord::~CompletionWord() {
-  if (word_ == nullptr) return;
-  const RelaxedCapture relaxed(driver_);  // the thread ends beside others
   // If the driver does not unregister the page, the GPU may still write it.
-  if (!registered_ || driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
+  if (word_ != nullptr && registration_.end()) munmap(word_, kPage);
 }
 
 bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
@@ -43,22 +40,16 @@ bool CompletionWord::await() const {
 }
 
 bool CompletionWord::prepare(unsigned contextsEnded) {
-  if (registered_ && contextsEnded == contextsEnded_) [[likely]]
+  if (registration_.holds(contextsEnded)) [[likely]]
     return true;
-  if (refused_) return false;
+  if (registration_.refused()) return false;
   if (word_ == nullptr) {
     void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return refused_ = true, false;
+    if (page == MAP_FAILED) return false;
     word_ = static_cast<Word*>(page);
   }
-  // The context that registered it may still exist.
-  if (registered_) driver_.cuMemHostUnregister(word_);
-  const CUresult status = driver_.cuMemHostRegister_v2(
-      word_, kPage, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-  contextsEnded_ = contextsEnded;
-  registered_ = status == CUDA_SUCCESS;
-  refused_ = !registered_ && status != CUDA_ERROR_INVALID_CONTEXT;  // the thread may have none yet
-  return registered_;
+  registration_.end();  // the context that registered it may still exist
+  return registration_.begin(word_, kPage, contextsEnded);
 }
 
 }  // namespace worker

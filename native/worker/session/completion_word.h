@@ -8,6 +8,7 @@
 
 #include "cuda_abi.h"
 #include "driver.h"
+#include "native/worker/session/registration.h"
 #include "wire/channel.h"
 
 namespace worker {
@@ -20,8 +21,8 @@ class CompletionWord {
   CompletionWord(const CompletionWord&) = delete;
   CompletionWord& operator=(const CompletionWord&) = delete;
 
-  /// Enqueues the write behind all work of the stream; false if the driver refuses. `contextsEnded`
-  /// counts ended contexts of the session: a registration ends with its context.
+  /// Enqueues the write behind all work of the stream; false if the driver refuses.
+  /// `contextsEnded`: registration.h.
   bool follow(CUstream stream, unsigned contextsEnded);
   /// The same with a word of registered memory that the client waits for, too. It can also write
   /// it, so await() then proves nothing.
@@ -36,13 +37,11 @@ class CompletionWord {
   bool prepare(unsigned contextsEnded);
 
   const Driver& driver_;
-  Word* word_ = nullptr;  ///< a page of its own, registered with the driver for all contexts
+  Registration registration_{driver_};
+  Word* word_ = nullptr;  ///< a page of its own
   std::uint64_t value_ = 0;
   const Word* awaited_ = nullptr;
   std::uint64_t awaitedValue_ = 0;
-  unsigned contextsEnded_ = 0;
-  bool registered_ = false;
-  bool refused_ = false;  ///< the driver refused once: do not ask again
 };
 
 }  // namespace worker

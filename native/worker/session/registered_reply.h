@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "driver.h"
+#include "native/worker/session/registration.h"
 #include "wire/channel.h"
 
 namespace worker {
@@ -18,7 +19,7 @@ class RegisteredReply {
   static constexpr unsigned kUsesBefore = 64;
 
   RegisteredReply(const Driver& driver, std::unique_ptr<wire::WorkerChannel>& channel)
-      : driver_(driver), channel_(channel) {}
+      : registration_(driver), channel_(channel) {}
   /// If the driver does not unregister the memory, the channel stays mapped: the GPU may still
   /// write it.
   ~RegisteredReply();
@@ -27,19 +28,13 @@ class RegisteredReply {
 
   /// Call before each use. Returns whether the memory is registered, for all contexts. It becomes
   /// so before the first copy that `waits` for other work, because the driver itself would wait for
-  /// it in the thread's turn, and otherwise after some uses. `contextsEnded` counts ended
-  /// contexts of the session: a registration ends with its context.
+  /// it in the thread's turn, and otherwise after some uses. `contextsEnded`: registration.h.
   bool prepare(unsigned contextsEnded, bool waits);
 
  private:
-  bool unregister();
-
-  const Driver& driver_;
+  Registration registration_;
   std::unique_ptr<wire::WorkerChannel>& channel_;
   unsigned uses_ = 0;  ///< while it is not registered
-  unsigned contextsEnded_ = 0;
-  bool registered_ = false;
-  bool refused_ = false;  ///< the driver refused once: do not ask again
 };
 
 }  // namespace worker
