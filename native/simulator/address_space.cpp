@@ -10,6 +10,7 @@
 #include "native/simulator/arena.h"
 #include "native/simulator/context.h"
 #include "native/simulator/pool.h"
+#include "native/simulator/round_up.h"
 
 namespace simulator {
 namespace {
@@ -29,7 +30,7 @@ bool reaches(const Context& context, const Allocation& allocation) {
 /// GPUs allocate whole units, and kernels reach the rest of the last one: NCCL reads whole words.
 std::uint64_t endFor(const Allocation& allocation) {
   if (allocation.host() || hasChecks()) return allocation.end();
-  return (allocation.end() + kAlignment - 1) / kAlignment * kAlignment;
+  return roundUp(allocation.end(), kAlignment);
 }
 
 /// The memory that kernels of one context may access. Each thread caches the sorted ranges. While

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "native/simulator/device.h"
+#include "native/simulator/round_up.h"
 #include "wire/anonymous_file.h"
 
 namespace simulator {
@@ -17,10 +18,6 @@ namespace {
 constexpr std::uint64_t kPreferred = 0x2b0000000000;
 constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
-
-std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 /// Reserves addresses, at kPreferred if they are free. Returns 0 on failure.
 std::uint64_t reserve(std::uint64_t bytes) {

@@ -6,6 +6,7 @@
 #include "native/simulator/capture.h"
 #include "native/simulator/context.h"
 #include "native/simulator/driver_call.h"
+#include "native/simulator/round_up.h"
 
 namespace simulator {
 namespace {
@@ -15,10 +16,6 @@ constexpr std::size_t kPrintfUnit = 64 << 10;  ///< of the printf buffer, for ea
 constexpr std::size_t kFewestLaunches = 32;    ///< pending device-side launches
 constexpr std::size_t kMostLaunches = 599186;  ///< H200, driver 580.159, 2026-11-23
 constexpr std::size_t kHeapUnit = std::size_t{4} << 20;  ///< of the heap of malloc
-
-std::size_t roundUp(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 /// The limits for synchronisation depth of device-side launches and for graphics sharing do not
 /// exist on this compute capability.

@@ -4,6 +4,7 @@
 
 #include "native/simulator/attributes.h"
 #include "native/simulator/driver_call.h"
+#include "native/simulator/round_up.h"
 
 namespace simulator {
 namespace {
@@ -15,7 +16,6 @@ constexpr unsigned kFewestRegisters = 16, kMostRegisters = 255;  ///< per thread
 constexpr unsigned kSharedUnit = 128;
 constexpr unsigned kWarpsPerMultiprocessor = kThreadsPerMultiprocessor / kWarpSize;
 
-unsigned roundUp(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
 unsigned warpsOf(unsigned threads) { return (threads + kWarpSize - 1) / kWarpSize; }
 
 /// Maximum registers per thread so that the blocks promised by the kernel fit on a multiprocessor,

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "native/simulator/arena.h"
+#include "native/simulator/round_up.h"
 
 namespace simulator {
 namespace {
@@ -22,10 +23,6 @@ struct Window {
 Window& window() {
   static auto& all = *new Window;
   return all;
-}
-
-std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
 }
 
 /// Returns 0 if there is no room, or the program has taken the addresses otherwise.
