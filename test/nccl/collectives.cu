@@ -77,16 +77,31 @@ class Rank {
     Value *in = nullptr, *out = nullptr;
     MUST(cudaMalloc(&in, given * sizeof(Value)));
     MUST(cudaMalloc(&out, expected.size() * sizeof(Value)));
-    std::vector<Value> host(given), result(expected.size());
-    for (std::size_t i = 0; i < given; ++i) host[i] = input(rank_, i);
-    MUST(cudaMemcpy(in, host.data(), given * sizeof(Value), cudaMemcpyHostToDevice));
+    fill<Value>(in, given, input);
     MUST(cudaMemset(out, 0xff, expected.size() * sizeof(Value)));
     run(in, out);
-    MUST(cudaStreamSynchronize(stream_));
-    MUST(cudaMemcpy(result.data(), out, result.size() * sizeof(Value), cudaMemcpyDeviceToHost));
-    judge(name, std::memcmp(result.data(), expected.data(), result.size() * sizeof(Value)) == 0);
+    expect(name, out, expected);
     MUST(cudaFree(in));
     MUST(cudaFree(out));
+  }
+
+  /// Gives the memory the values of this rank.
+  template <class Value>
+  void fill(Value* memory, std::size_t count, const std::function<Value(int, std::size_t)>& input) {
+    std::vector<Value> host(count);
+    for (std::size_t i = 0; i < count; ++i) host[i] = input(rank_, i);
+    MUST(cudaMemcpyAsync(memory, host.data(), count * sizeof(Value), cudaMemcpyHostToDevice,
+                         stream_));
+    MUST(cudaStreamSynchronize(stream_));
+  }
+
+  /// Compares the memory once the stream has finished.
+  template <class Value>
+  void expect(const std::string& name, const Value* memory, const std::vector<Value>& expected) {
+    MUST(cudaStreamSynchronize(stream_));
+    std::vector<Value> result(expected.size());
+    MUST(cudaMemcpy(result.data(), memory, result.size() * sizeof(Value), cudaMemcpyDeviceToHost));
+    judge(name, std::memcmp(result.data(), expected.data(), result.size() * sizeof(Value)) == 0);
   }
 
   void judge(const std::string& name, bool right) {
@@ -183,21 +198,7 @@ class Rank {
 
   std::vector<float> sums(std::size_t count) const {
     return combined<float>(
-        count, [](float a, float b) { return a + b; },
-        [this](int rank, std::size_t i) { return value<float>(rank, i); });
-  }
-  void fill(float* memory, std::size_t count) {
-    std::vector<float> host(count);
-    for (std::size_t i = 0; i < count; ++i) host[i] = value<float>(rank_, i);
-    MUST(cudaMemcpyAsync(memory, host.data(), count * sizeof(float), cudaMemcpyHostToDevice,
-                         stream_));
-    MUST(cudaStreamSynchronize(stream_));
-  }
-  void expect(const std::string& name, const float* memory, const std::vector<float>& expected) {
-    MUST(cudaStreamSynchronize(stream_));
-    std::vector<float> result(expected.size());
-    MUST(cudaMemcpy(result.data(), memory, result.size() * sizeof(float), cudaMemcpyDeviceToHost));
-    judge(name, result == expected);
+        count, [](float a, float b) { return a + b; }, floats_);
   }
 
   /// Memory that NCCL allocates, and that the other ranks reach through exported handles.
@@ -206,7 +207,7 @@ class Rank {
     void* handle = nullptr;
     MUST(ncclMemAlloc(reinterpret_cast<void**>(&memory), count * sizeof(float)));
     MUST(ncclCommRegister(communicator_, memory, count * sizeof(float), &handle));
-    fill(memory, count);
+    fill(memory, count, floats_);
     MUST(ncclAllReduce(memory, memory, count, ncclFloat32, ncclSum, communicator_, stream_));
     expect("all-reduce of registered memory", memory, sums(count));
     MUST(ncclCommDeregister(communicator_, handle));
@@ -224,7 +225,7 @@ class Rank {
     MUST(cudaStreamEndCapture(stream_, &graph));
     MUST(cudaGraphInstantiate(&executable, graph, 0));
     for (int i = 0; i < 3; ++i) {
-      fill(in, count);
+      fill(in, count, floats_);
       MUST(cudaMemsetAsync(out, 0, count * sizeof(float), stream_));
       MUST(cudaGraphLaunch(executable, stream_));
       expect("all-reduce in a graph", out, sums(count));
@@ -244,7 +245,7 @@ class Rank {
     judge("rank in the split communicator", rank == ranks_ - 1 - rank_);
     float* memory = nullptr;
     MUST(cudaMalloc(&memory, count * sizeof(float)));
-    fill(memory, count);
+    fill(memory, count, floats_);
     MUST(ncclAllReduce(memory, memory, count, ncclFloat32, ncclSum, reversed, stream_));
     expect("all-reduce in the split communicator", memory, sums(count));
     MUST(cudaFree(memory));
@@ -253,6 +254,9 @@ class Rank {
 
   Scene& scene_;
   const int rank_, ranks_;
+  const std::function<float(int, std::size_t)> floats_ = [this](int rank, std::size_t i) {
+    return value<float>(rank, i);
+  };
   cudaStream_t stream_ = nullptr;
   ncclComm_t communicator_ = nullptr;
 };
