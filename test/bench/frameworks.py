@@ -58,6 +58,10 @@ class Program:
         return 'timed' in self.words
 
     @property
+    def command(self):
+        return [sys.executable, f'{self.name}.py']
+
+    @property
     def turns(self):
         return int(self.words.get('turns', 0))
 
@@ -84,8 +88,7 @@ class Runner:
         """What one run printed, or {'error': ...}."""
         start = time.monotonic()
         output, error = run(
-            [sys.executable, f'{program.name}.py'], remoted, self.seconds,
-            cwd=PROGRAMS, options=self.options(program),
+            program.command, remoted, self.seconds, cwd=PROGRAMS, options=self.options(program)
         )
         lines = json_lines(output)
         if error or not lines:
@@ -103,10 +106,10 @@ class Runner:
         return native, remoted
 
     def in_turns(self, program):
-        native = [sys.executable, f'{program.name}.py']
-        remoted = remoted_command(native, self.options(program))
+        remoted = remoted_command(program.command, self.options(program))
+        commands = [program.command, remoted, program.command]
         before, between, after = run_in_turns(
-            [native, remoted, native], program.turns, 3 * self.seconds, PROGRAMS
+            commands, program.turns, 3 * self.seconds, PROGRAMS
         )
         return [before, after], [between]
 

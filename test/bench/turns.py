@@ -70,8 +70,8 @@ class Racer:
             self.process.stdin.write('\n')
             self.process.stdin.flush()
         except BrokenPipeError:
-            return False  # result() says why it ended
-        return self.is_ready()
+            return  # result() says why it ended
+        self.is_ready()
 
     def result(self):
         """Lets it finish its report, or fail if it still waits for a turn."""
