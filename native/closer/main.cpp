@@ -86,12 +86,19 @@ void raiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Returns the process that made the control socket: gpu-proxy. getppid() is another process if
+/// gpu-proxy has died before this one asks.
+pid_t makerOfControl() {
+  ucred maker{};
+  socklen_t bytes = sizeof maker;
+  return getsockopt(kControl, SOL_SOCKET, SO_PEERCRED, &maker, &bytes) == 0 ? maker.pid : -1;
+}
+
 }  // namespace
 
 int main() {
-  const pid_t proxy = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != proxy) return 0;
+  if (getppid() != makerOfControl()) return 0;
   for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(ignored, SIG_IGN);
   closer::prepareInterrupts();
   raiseDescriptorLimit();
