@@ -48,17 +48,20 @@ bool isSameBus(std::string_view one, std::string_view other) {
   return isSame(withoutDomainZeros(one), withoutDomainZeros(other));
 }
 
-Return pciInfoOf(const Gpu& gpu, PciInfo& info) {
-  return writeAnswer(gpu.answers, "nvmlDeviceGetPciInfo_v3", {{&info, sizeof info}});
+constexpr const char* kPciInfo = "nvmlDeviceGetPciInfo_v3";
+
+Return pciInfoOf(const Gpu& gpu, const std::string& name, PciInfo& info) {
+  return writeAnswer(gpu.answers, name, {{&info, sizeof info}});
 }
 
 /// Before version 3, the struct ended with four reserved words where busId is now.
-Return legacyPciInfo(Device device, PciInfo* out) {
+/// @param name the answer with the present struct
+Return legacyPciInfo(Device device, const std::string& name, PciInfo* out) {
   constexpr std::size_t kBytes = offsetof(PciInfo, busId);
   return onDevice(device, [&](const Gpu& gpu, unsigned) {
     PciInfo info{};
     if (out == nullptr) return kInvalidArgument;
-    const Return status = pciInfoOf(gpu, info);
+    const Return status = pciInfoOf(gpu, name, info);
     if (status == kSuccess) std::memcpy(static_cast<void*>(out), &info, kBytes);
     return status;
   });
@@ -109,7 +112,7 @@ NVML_EXPORT Return nvmlDeviceGetHandleByPciBusId_v2(const char* bus, Device* dev
   if (bus == nullptr) return kInvalidArgument;
   return find(device, [&](const Gpu& gpu) {
     PciInfo info{};
-    return pciInfoOf(gpu, info) == kSuccess && isSameBus(boundedText(info.busId), bus);
+    return pciInfoOf(gpu, kPciInfo, info) == kSuccess && isSameBus(boundedText(info.busId), bus);
   });
 }
 
@@ -134,11 +137,16 @@ NVML_EXPORT Return nvmlDeviceGetIndex(Device device, unsigned* index) {
 }
 
 NVML_EXPORT Return nvmlDeviceGetPciInfo(Device device, PciInfo* info) {
-  return legacyPciInfo(device, info);
+  return legacyPciInfo(device, kPciInfo, info);
 }
 
 NVML_EXPORT Return nvmlDeviceGetPciInfo_v2(Device device, PciInfo* info) {
-  return legacyPciInfo(device, info);
+  return legacyPciInfo(device, kPciInfo, info);
+}
+
+/// NCCL asks this one.
+NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo(Device device, unsigned link, PciInfo* info) {
+  return legacyPciInfo(device, "nvmlDeviceGetNvLinkRemotePciInfo_v2/" + std::to_string(link), info);
 }
 
 NVML_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {

@@ -158,13 +158,7 @@ TEST_CASE("a device is found by its PCI address in all its forms") {
   const Place place;
   PciInfo info{};
   std::strcpy(info.busId, "00000000:17:00.0");
-  std::string hex;
-  for (const unsigned char byte : std::string(reinterpret_cast<char*>(&info), sizeof info)) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", byte);
-    hex += digits;
-  }
-  place.publish(kGpu + "answer nvmlDeviceGetPciInfo_v3 0 " + hex + "\n");
+  place.publish(kGpu + "answer nvmlDeviceGetPciInfo_v3 0 " + hexOf(info) + "\n");
   REQUIRE(nvmlInit_v2() == kSuccess);
   Device device = nullptr;
   for (const char* bus : {"00000000:17:00.0", "0000:17:00.0", "0:17:00.0"})

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,19 @@
 #include "test/unit/program.h"
 
 extern "C" nvml::Return nvmlShutdown();
+
+/// The bytes of an answer, as the page has them.
+template <class Value>
+std::string hexOf(const Value& value) {
+  std::string hex;
+  for (const unsigned char byte :
+       std::string(reinterpret_cast<const char*>(&value), sizeof value)) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    hex += digits;
+  }
+  return hex;
+}
 
 /// Directory of a socket, which the library finds by the environment.
 class Place {

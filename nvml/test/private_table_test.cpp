@@ -1,4 +1,4 @@
-// What nvidia-smi finds by its private table, and that a slice has no NVLink.
+// What nvidia-smi finds by its private table.
 #include <string>
 
 #include "nvml/abi.h"
@@ -11,15 +11,6 @@ extern "C" {
 Return nvmlInit_v2();
 Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
 Return nvmlInternalGetExportTable(const void**, const unsigned char*);
-Return nvmlDeviceGetNvLinkState(Device, unsigned, unsigned*);
-Return nvmlDeviceGetNvLinkVersion(Device, unsigned, unsigned*);
-Return nvmlDeviceGetNvLinkCapability(Device, unsigned, unsigned, unsigned*);
-Return nvmlDeviceGetNvLinkErrorCounter(Device, unsigned, unsigned, Wide*);
-Return nvmlDeviceGetNvLinkRemotePciInfo(Device, unsigned, PciInfo*);
-Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device, unsigned, PciInfo*);
-Return nvmlDeviceGetNvLinkRemoteDeviceType(Device, unsigned, unsigned*);
-Return nvmlDeviceGetNvLinkInfo(Device, void*);
-Return nvmlDeviceGetFieldValues(Device, int, FieldValue*);
 }
 
 namespace {
@@ -64,23 +55,4 @@ TEST_CASE("nvidia-smi of an old driver has other samples") {
   const Device device = start(place, "3533352e31");  // 535.1
   unsigned samples[2][122] = {}, unused = 0, count = 2;
   CHECK(usesOfTable()(device, 0, &unused, &count, samples) == kNotSupported);
-}
-
-TEST_CASE("a slice has no NVLink") {
-  const Place place;
-  const Device device = start(place, "3538302e31");
-  unsigned number = 0;
-  Wide wide = 0;
-  PciInfo info{};
-  CHECK(nvmlDeviceGetNvLinkState(device, 0, &number) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkVersion(device, 0, &number) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkCapability(device, 0, 0, &number) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkErrorCounter(device, 0, 0, &wide) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkRemotePciInfo(device, 0, &info) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 0, &info) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkRemoteDeviceType(device, 0, &number) == kNotSupported);
-  CHECK(nvmlDeviceGetNvLinkInfo(device, &number) == kNotSupported);
-  FieldValue links{.fieldId = 91};  // NVML_FI_DEV_NVLINK_LINK_COUNT
-  CHECK(nvmlDeviceGetFieldValues(device, 1, &links) == kSuccess);
-  CHECK(links.status == kNotSupported);
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares NVML through the product with the GPU's own, and shows nvidia-smi through the product.
 
-Every call of nvml/constants.def and nvml/readings.def must give the same bytes; what changes by
-itself, such as power, is only listed. nvidia-smi runs beside a program that computes.
+For each GPU, every call of nvml/constants.def and nvml/readings.def must give the same bytes, and
+so must the state of NVLink and of peers; what changes by itself, such as power, is only listed.
+nvidia-smi runs beside a program that computes.
 
   nvml.py --json FILE [--backend simulated] [--smi PATH] [--packages DIR]
 
@@ -109,14 +110,54 @@ def ask_versioned(function, device, buffer):
 def dump(library, packages):
     nvml = ctypes.CDLL(library)
     assert nvml.nvmlInit_v2() == 0, f'nvmlInit of {library} fails'
-    device = ctypes.c_void_p()
-    assert nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0
+    devices = devices_of(nvml)
     answers = {}
-    for shape, call, words in shapes():
-        for key in keys_of(shape, words):
-            name = '/'.join([call, *map(str, key)])
-            answers[name] = ask(nvml, device, shape, call, key) or (3, [])
+    for index, device in enumerate(devices):
+        for shape, call, words in shapes():
+            for key in keys_of(shape, words):
+                name = '/'.join([f'{index} {call}', *map(str, key)])
+                answers[name] = ask(nvml, device, shape, call, key) or (3, [])
+        for link in range(18):
+            answers[f'{index} NVML_FI_DEV_NVLINK_GET_STATE/{link}'] = link_state(nvml, device, link)
+        for other, peer in enumerate(devices):
+            for capability in range(5):
+                name = f'{index} nvmlDeviceGetP2PStatus/{other}/{capability}'
+                answers[name] = peer_status(nvml, device, peer, capability)
     return {'calls': answers, 'pynvml': dump_package(packages) if packages else {}}
+
+
+def devices_of(nvml):
+    count = ctypes.c_uint()
+    assert nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+    devices = [ctypes.c_void_p() for _ in range(count.value)]
+    for index, device in enumerate(devices):
+        assert nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0
+    return devices
+
+
+class FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t"""
+
+    _fields_ = [
+        ('field', ctypes.c_uint),
+        ('scope', ctypes.c_uint),
+        ('times', ctypes.c_longlong * 2),
+        ('type', ctypes.c_uint),
+        ('status', ctypes.c_uint),
+        ('value', ctypes.c_ulonglong),
+    ]
+
+
+def link_state(nvml, device, link):
+    value = FieldValue(field=165, scope=link)
+    status = nvml.nvmlDeviceGetFieldValues(device, 1, ctypes.byref(value)) or value.status
+    return status, [value.value] if status == 0 else []
+
+
+def peer_status(nvml, device, peer, capability):
+    answer = ctypes.c_uint()
+    status = nvml.nvmlDeviceGetP2PStatus(device, peer, capability, ctypes.byref(answer))
+    return status, [answer.value] if status == 0 else []
 
 
 def dump_package(packages):
