@@ -14,6 +14,7 @@ A line `# run: WORD...` in a program says:
   turns=N     instead, one run through the product and two native ones at once, which do the timed
               work N times in turns
   memory=SIZE the quota
+  gpus=N      it is left out if the machine has fewer GPUs
 """
 
 import argparse
@@ -30,7 +31,7 @@ from h200 import HERE, json_lines, machine, remoted_command, run
 from turns import run_in_turns
 
 PROGRAMS = HERE / 'frameworks'
-HELPERS = {'report', 'resnet50', 'llama_model'}
+HELPERS = {'report', 'ranks', 'all_reduce', 'resnet50', 'llama_model'}
 MEMORY = '24GiB'
 JOBS = 5
 # Maximum of remoted / native, for times and for processor time.
@@ -238,7 +239,8 @@ def main():
     parser.add_argument('--seconds', type=int, default=100, help='for one run of a program')
     parser.add_argument('--jobs', type=int, default=JOBS, help='programs at a time')
     arguments = parser.parse_args()
-    chosen = programs()
+    gpus = len(list(Path('/dev').glob('nvidia[0-9]*')))
+    chosen = [program for program in programs() if int(program.words.get('gpus', 1)) <= gpus]
     if arguments.only:
         names = arguments.only.split(',')
         chosen = [program for program in chosen if program.name in names]

@@ -27,6 +27,7 @@ def rank(index, pipe):
     import cupy
 
     runtime = cupy.cuda.runtime
+    runtime.setDevice(index % runtime.getDeviceCount())
     reduce = cupy.RawKernel(SOURCE, 'reduce')
     # Each in an allocation of its own: a handle is for a whole allocation.
     mine, flag = cupy.cuda.Memory(SIZE * 4), cupy.cuda.Memory(4)
