@@ -78,7 +78,7 @@ CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long 
 /// Runs body(Graph&) of an instantiation, which a capture may forbid.
 template <class Body>
 CUresult instantiating(CUgraph hGraph, Body&& body) {
-  return inDriver([&]() -> CUresult {
+  return inContext([&](Context&) -> CUresult {
     const CUresult status = unsafeInCapture();
     return status == CUDA_SUCCESS ? onGraph(hGraph, body) : status;
   });

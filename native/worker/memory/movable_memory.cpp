@@ -489,6 +489,8 @@ CUresult MovableMemory::refusal() const {
 }
 
 CUresult MovableMemory::exportFile(CUdeviceptr begin, int* file, Geometry* geometry) {
+  Here unused;
+  if (const CUresult status = here(&unused); status != CUDA_SUCCESS) return status;
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(begin);
   if (found == entries_.end()) return CUDA_ERROR_INVALID_VALUE;
