@@ -11,7 +11,7 @@ export interface FrameworkProgram {
 /** The programs in test/bench/frameworks, without the files that they import. */
 export function frameworkPrograms(): FrameworkProgram[] {
   const directory = path.join(REPOSITORY, 'test', 'bench', 'frameworks');
-  const helpers = ['report', 'resnet50', 'llama_model'];
+  const helpers = ['report', 'ranks', 'all_reduce', 'resnet50', 'llama_model'];
   return readdirSync(directory)
     .map((file) => path.parse(file))
     .filter(({ ext, name }) => ext === '.py' && !helpers.includes(name))
