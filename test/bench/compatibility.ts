@@ -32,6 +32,9 @@ const LIMITS = `## Known limits
 - vLLM was not run. Programs in test/bench/frameworks exercise its parts: graphs of a decoder, the
   reduction between processes, sleep mode, and how it finds its platform.
 - DistributedDataParallel was recorded on a machine with one GPU.
+- With \`NCCL_DEBUG=WARN\`, NCCL 2.28 says once \`cudawrap.cc: Cuda failure 1 'invalid argument'\`:
+  it tries host memory of \`cuMemCreate\`, which is not offered, and then does without.
+  \`NCCL_CUMEM_HOST_ENABLE=0\` avoids the attempt.
 - CUPTI is out of scope: \`torch.profiler\` sees host activities and the times of events, but no
   device activities.`;
 
