@@ -8,13 +8,12 @@ export interface FrameworkProgram {
   readonly subject: string;
 }
 
-/** The programs in test/bench/frameworks, without the files that they import. */
+/** The programs in test/bench/frameworks. */
 export function frameworkPrograms(): FrameworkProgram[] {
   const directory = path.join(REPOSITORY, 'test', 'bench', 'frameworks');
-  const helpers = ['report', 'ranks', 'all_reduce', 'resnet50', 'llama_model'];
   return readdirSync(directory)
     .map((file) => path.parse(file))
-    .filter(({ ext, name }) => ext === '.py' && !helpers.includes(name))
+    .filter(({ ext }) => ext === '.py')
     .map(({ name }) => ({ name, subject: subjectOf(path.join(directory, `${name}.py`)) }));
 }
 

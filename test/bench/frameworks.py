@@ -31,7 +31,6 @@ from h200 import HERE, json_lines, machine, remoted_command, run
 from turns import run_in_turns
 
 PROGRAMS = HERE / 'frameworks'
-HELPERS = {'report', 'ranks', 'all_reduce', 'resnet50', 'llama_model'}
 MEMORY = '24GiB'
 JOBS = 5
 # Maximum of remoted / native, for times and for processor time.
@@ -68,8 +67,7 @@ class Program:
 
 
 def programs():
-    files = sorted(PROGRAMS.glob('*.py'))
-    return [read_program(path) for path in files if path.stem not in HELPERS]
+    return [read_program(path) for path in sorted(PROGRAMS.glob('*.py'))]
 
 
 def read_program(path):

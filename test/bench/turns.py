@@ -29,7 +29,7 @@ def run_in_turns(commands, turns, seconds, cwd):
 
 
 class Racer:
-    """A process that says when it is ready for its turn, and waits (frameworks/report.py)."""
+    """A process that says when it is ready for its turn, and waits (helpers/report.py)."""
 
     def __init__(self, command, turns, cwd):
         self.errors = tempfile.TemporaryFile('w+')

@@ -3,7 +3,7 @@
 import cupy
 import cupyx.scipy.sparse as sparse
 
-from report import digest, report
+from helpers.report import digest, report
 
 a = cupy.sin(cupy.arange(90_000, dtype=cupy.float64)).reshape(300, 300)
 positive = a @ a.T + 300 * cupy.eye(300)

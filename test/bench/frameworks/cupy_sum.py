@@ -3,7 +3,7 @@
 
 import cupy
 
-from report import digest, report, timed
+from helpers.report import digest, report, timed
 
 x = cupy.arange(10_000_000, dtype=cupy.float64) % 1000
 cube = cupy.ElementwiseKernel('float64 x', 'float64 y', 'y = x * x * x', 'cube')

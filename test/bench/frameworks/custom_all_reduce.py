@@ -3,7 +3,7 @@
 
 import multiprocessing
 
-from report import digest, report
+from helpers.report import digest, report
 
 SIZE, ROUNDS = 1 << 16, 20
 SOURCE = r'''

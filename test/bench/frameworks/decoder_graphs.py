@@ -1,6 +1,6 @@
 """As vLLM decodes: a decoder with a static KV cache, one CUDA graph for each batch size"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 torch.use_deterministic_algorithms(False)  # index_copy_ would sort; here each index occurs once

@@ -5,7 +5,7 @@ import os
 
 os.environ['HF_HUB_OFFLINE'] = '1'
 
-from report import deterministic_torch, digest, report, timed
+from helpers.report import deterministic_torch, digest, report, timed
 
 torch = deterministic_torch()
 from transformers import GPT2Config, GPT2LMHeadModel

@@ -14,7 +14,7 @@ _, total = driver.cuDeviceTotalMem(device)
 import jax
 import jax.numpy as jnp
 
-from report import digest, report
+from helpers.report import digest, report
 
 x = jnp.arange(1 << 20, dtype=jnp.float32)
 limit = jax.devices()[0].memory_stats()['bytes_limit']

@@ -9,7 +9,7 @@ os.environ['XLA_FLAGS'] = '--xla_gpu_deterministic_ops=true --xla_gpu_autotune_l
 import jax
 import jax.numpy as jnp
 
-from report import digest, report, timed
+from helpers.report import digest, report, timed
 
 assert jax.devices()[0].platform == 'gpu', jax.devices()
 x = jnp.arange(1_000_000, dtype=jnp.float32) % 100

@@ -8,7 +8,7 @@ os.environ['XLA_FLAGS'] = '--xla_gpu_deterministic_ops=true --xla_gpu_autotune_l
 import jax
 import jax.numpy as jnp
 
-from report import digest, report
+from helpers.report import digest, report
 
 assert jax.devices()[0].platform == 'gpu', jax.devices()
 keys = jax.random.split(jax.random.PRNGKey(7), 4)

@@ -11,10 +11,10 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[3] / 'build' / 'llama'))
 
 import llama_cpp
-import llama_model
+from helpers import llama_model
 import numpy
 
-from report import digest, report, timed
+from helpers.report import digest, report, timed
 
 PROMPT = list(range(300, 312))
 TOKENS = 32

@@ -7,7 +7,7 @@ os.environ['PYTORCH_NVML_BASED_CUDA_CHECK'] = '1'
 import pynvml
 import torch
 
-from report import report
+from helpers.report import report
 
 available = torch.cuda.is_available()
 pynvml.nvmlInit()

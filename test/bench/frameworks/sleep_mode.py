@@ -2,7 +2,7 @@
 # run: alone
 
 from cuda.bindings import driver
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 SIZE = 512 << 20

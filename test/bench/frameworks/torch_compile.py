@@ -7,7 +7,7 @@ import tempfile
 os.environ['TORCHINDUCTOR_FORCE_DISABLE_CACHES'] = '1'
 os.environ['TORCHINDUCTOR_CACHE_DIR'] = tempfile.mkdtemp()
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 x = torch.randn(256, 512, device='cuda', requires_grad=True)

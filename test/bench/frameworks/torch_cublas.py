@@ -1,6 +1,6 @@
 """cuBLAS and cuBLASLt through PyTorch: half types, batches, epilogues, fp8"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 a = torch.randn(512, 768, device='cuda')

@@ -1,6 +1,6 @@
 """torch.cuda.CUDAGraph: a whole training step, and make_graphed_callables"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 from torch.nn.functional import mse_loss

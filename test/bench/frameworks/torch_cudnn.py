@@ -1,6 +1,6 @@
 """cuDNN through PyTorch: convolutions, LSTM, batch norm, attention"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -1,6 +1,6 @@
 """DataLoader with pin_memory, workers by fork and by spawn"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 

@@ -4,8 +4,8 @@
 import torch
 import torch.distributed as distributed
 
-from ranks import spawn
-from report import deterministic_torch, digest, report
+from helpers.ranks import spawn
+from helpers.report import deterministic_torch, digest, report
 
 
 def train(rank, ranks):

@@ -1,6 +1,6 @@
 """cuFFT through PyTorch: one to three dimensions, complex and real"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 line = torch.randn(64, 4096, device='cuda')

@@ -6,7 +6,7 @@ import torch
 total = torch.ones(1000, device='cuda').sum()
 torch.cuda.synchronize()
 
-from report import age, report
+from helpers.report import age, report
 
 seconds = age()
 report([seconds], total=total.item())

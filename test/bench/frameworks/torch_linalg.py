@@ -1,6 +1,6 @@
 """cuSOLVER: linear algebra through PyTorch"""
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 torch.backends.cuda.preferred_linalg_library('cusolver')

@@ -1,7 +1,7 @@
 """PyTorch: memory_stats, out of memory at the quota, and recovery"""
 # run: alone memory=8GiB
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 GIB = 1 << 30

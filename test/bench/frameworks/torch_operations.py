@@ -1,7 +1,7 @@
 """PyTorch: a float matrix product and a convolution"""
 # run: timed
 
-from report import deterministic_torch, digest, report, timed
+from helpers.report import deterministic_torch, digest, report, timed
 
 torch = deterministic_torch()
 a = torch.randn(4096, 4096).cuda()

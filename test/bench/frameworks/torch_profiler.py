@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 from torch.profiler import ProfilerActivity, profile

@@ -3,7 +3,7 @@
 import torch
 import torch.multiprocessing as multiprocessing
 
-from report import digest, report
+from helpers.report import digest, report
 
 
 def child(inbox, outbox):

@@ -2,7 +2,7 @@
 
 import torch
 
-from report import digest, report
+from helpers.report import digest, report
 
 generator = torch.Generator().manual_seed(7)
 dense = torch.randn(1000, 800, generator=generator)

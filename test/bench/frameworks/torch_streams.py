@@ -2,7 +2,7 @@
 
 import threading
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 source = torch.randn(16, 1 << 20).pin_memory()

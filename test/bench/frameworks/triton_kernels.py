@@ -5,7 +5,7 @@ import tempfile
 
 os.environ['TRITON_CACHE_DIR'] = tempfile.mkdtemp()  # nothing is taken from an earlier run
 
-from report import deterministic_torch, digest, report
+from helpers.report import deterministic_torch, digest, report
 
 torch = deterministic_torch()
 import triton

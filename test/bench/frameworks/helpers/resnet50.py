@@ -1,6 +1,6 @@
 """Training of torchvision's ResNet-50 with random data. The programs resnet50_* use it."""
 
-from report import deterministic_torch, digest, processor_seconds, report, timed
+from helpers.report import deterministic_torch, digest, processor_seconds, report, timed
 
 STEPS = 10
 

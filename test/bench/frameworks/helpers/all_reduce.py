@@ -3,8 +3,8 @@
 import torch
 import torch.distributed as distributed
 
-from ranks import spawn
-from report import digest, report, timed
+from helpers.ranks import spawn
+from helpers.report import digest, report, timed
 
 RANKS = 2
 

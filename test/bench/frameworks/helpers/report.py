@@ -26,7 +26,8 @@ def digest(data):
 def timed(work, repeat=5):
     """The last result, and the seconds of each run. `work` synchronizes with the GPU.
 
-    If FRAMEWORK_TURNS is set, it is the number of runs, and each waits for its turn (../turns.py).
+    If FRAMEWORK_TURNS is set, it is the number of runs, and each waits for its turn
+    (../../turns.py).
     """
     turns = int(os.environ.get('FRAMEWORK_TURNS', 0))
     times = []
