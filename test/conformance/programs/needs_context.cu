@@ -1,8 +1,6 @@
 // Calls that need a current context although their objects name one.
 // conformance: flags=-lcuda judges=itself
-#include <cuda.h>
-
-#include "expect.h"
+#include "by_name.h"
 
 static CUresult instantiate(CUgraph graph) {
   CUgraphExec executable = nullptr;
@@ -17,10 +15,7 @@ static CUresult share(CUdeviceptr memory) {
 }
 
 int main() {
-  EXPECT(cuInit(0) == CUDA_SUCCESS);
-  CUcontext context = nullptr;
-  EXPECT(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-  EXPECT(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  startDriver();
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
   CUdeviceptr memory = 0;
