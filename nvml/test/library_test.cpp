@@ -18,7 +18,6 @@ using namespace nvml;
 extern "C" {
 Return nvmlInit_v2();
 Return nvmlDeviceGetCount_v2(unsigned*);
-Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
 Return nvmlDeviceGetHandleByUUID(const char*, Device*);
 Return nvmlDeviceGetHandleByUUIDV(const UuidV1*, Device*);
 Return nvmlDeviceGetGpuFabricInfoV(Device, void*);
@@ -48,12 +47,6 @@ const std::string kGpu =
     "answer nvmlDeviceGetSerial 999 \nanswer nvmlDeviceGetFieldValues/82/0 0 "
     "010000002900000000000000\n";
 
-Device first() {
-  Device device = nullptr;
-  CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == kSuccess);
-  return device;
-}
-
 }  // namespace
 
 TEST_CASE("before nvmlInit nothing is answered; without gpu-proxy the driver is not loaded") {
@@ -74,7 +67,7 @@ TEST_CASE("the slice is the device") {
   unsigned count = 0;
   CHECK(nvmlDeviceGetCount_v2(&count) == kSuccess);
   CHECK(count == 1);
-  Device device = first();
+  Device device = deviceOf(0);
   Device same = nullptr;
   CHECK(nvmlDeviceGetHandleByUUID("gpu-0001", &same) == kSuccess);
   CHECK(same == device);
@@ -97,7 +90,7 @@ TEST_CASE("answers of the GPU are passed on, with their errors") {
   const Place place;
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
-  Device device = first();
+  Device device = deviceOf(0);
   char text[8] = {};
   CHECK(nvmlDeviceGetName(device, text, sizeof text) == kSuccess);
   CHECK(std::string(text) == "Name");
@@ -126,7 +119,7 @@ TEST_CASE("processes are those of the allocation, in both layouts") {
   const Place place;
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
-  Device device = first();
+  Device device = deviceOf(0);
   unsigned count = 0;
   CHECK(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, nullptr) == kInsufficientSize);
   CHECK(count == 2);
@@ -148,7 +141,7 @@ TEST_CASE("what changes the device is not permitted, the rest is not supported")
   const Place place;
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
-  CHECK(nvmlDeviceSetMigMode(first(), 1, nullptr) == kNoPermission);
+  CHECK(nvmlDeviceSetMigMode(deviceOf(0), 1, nullptr) == kNoPermission);
   const void* table = nullptr;
   const unsigned char unknown[16] = {};
   CHECK(nvmlInternalGetExportTable(&table, unknown) == kNotFound);
@@ -175,7 +168,7 @@ TEST_CASE("nvmlInit waits for gpu-proxy, and later pages are seen") {
   proxy.join();
   place.publish("gpu GPU-0001\nmemory 1000 200\n");
   Memory memory{};
-  while (memory.used != 200) REQUIRE(nvmlDeviceGetMemoryInfo(first(), &memory) == kSuccess);
+  while (memory.used != 200) REQUIRE(nvmlDeviceGetMemoryInfo(deviceOf(0), &memory) == kSuccess);
 }
 
 TEST_CASE("fabric information comes in the struct whose version the caller names") {
@@ -183,16 +176,16 @@ TEST_CASE("fabric information comes in the struct whose version the caller names
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
   FabricInfoV3 info{.version = versionOf<FabricInfoV2>(), .healthMask = 7, .healthSummary = 9};
-  CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kSuccess);
+  CHECK(nvmlDeviceGetGpuFabricInfoV(deviceOf(0), &info) == kSuccess);
   CHECK(info.healthMask == 0);
   CHECK(info.healthSummary == 9);
   info.version = versionOf<FabricInfoV3>();
-  CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kSuccess);
+  CHECK(nvmlDeviceGetGpuFabricInfoV(deviceOf(0), &info) == kSuccess);
   CHECK(info.version == versionOf<FabricInfoV3>());
   CHECK(info.healthSummary == 0);
   for (const unsigned version : {0u, 2u << 24, 3u << 24, versionOf<FabricInfoV3>() - 4}) {
     info.version = version;
-    CHECK(nvmlDeviceGetGpuFabricInfoV(first(), &info) == kArgumentVersionMismatch);
+    CHECK(nvmlDeviceGetGpuFabricInfoV(deviceOf(0), &info) == kArgumentVersionMismatch);
   }
 }
 
@@ -217,10 +210,10 @@ TEST_CASE("values that are minutes old are not told; the devices still are") {
   CHECK(nvmlDeviceGetCount_v2(&count) == kSuccess);
   CHECK(count == 1);
   Memory memory{};
-  CHECK(nvmlDeviceGetMemoryInfo(first(), &memory) == kUnknown);
+  CHECK(nvmlDeviceGetMemoryInfo(deviceOf(0), &memory) == kUnknown);
   place.age(std::chrono::minutes(1));
   Return status = kUnknown;
-  while (status == kUnknown) status = nvmlDeviceGetMemoryInfo(first(), &memory);
+  while (status == kUnknown) status = nvmlDeviceGetMemoryInfo(deviceOf(0), &memory);
   CHECK(status == kSuccess);
 }
 
@@ -228,7 +221,7 @@ TEST_CASE("a process may fork while another thread asks") {
   const Place place;
   place.publish(kGpu);
   REQUIRE(nvmlInit_v2() == kSuccess);
-  Device device = first();
+  Device device = deviceOf(0);
   std::atomic<bool> ended = false;
   std::thread asking([&] {
     Memory memory{};

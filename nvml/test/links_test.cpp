@@ -10,7 +10,6 @@ using namespace nvml;
 
 extern "C" {
 Return nvmlInit_v2();
-Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
 Return nvmlDeviceGetNvLinkState(Device, unsigned, unsigned*);
 Return nvmlDeviceGetNvLinkVersion(Device, unsigned, unsigned*);
 Return nvmlDeviceGetNvLinkCapability(Device, unsigned, unsigned, unsigned*);
@@ -26,12 +25,6 @@ namespace {
 
 constexpr unsigned kLinkCount = 91;   ///< NVML_FI_DEV_NVLINK_LINK_COUNT
 constexpr unsigned kLinkState = 165;  ///< NVML_FI_DEV_NVLINK_GET_STATE
-
-Device deviceOf(unsigned index) {
-  Device device = nullptr;
-  REQUIRE(nvmlDeviceGetHandleByIndex_v2(index, &device) == kSuccess);
-  return device;
-}
 
 }  // namespace
 

@@ -16,7 +16,16 @@
 #include "nvml/abi.h"
 #include "test/unit/program.h"
 
-extern "C" nvml::Return nvmlShutdown();
+extern "C" {
+nvml::Return nvmlShutdown();
+nvml::Return nvmlDeviceGetHandleByIndex_v2(unsigned, nvml::Device*);
+}
+
+inline nvml::Device deviceOf(unsigned index) {
+  nvml::Device device = nullptr;
+  REQUIRE(nvmlDeviceGetHandleByIndex_v2(index, &device) == nvml::kSuccess);
+  return device;
+}
 
 /// The bytes of an answer, as the page has them.
 template <class Value>

@@ -9,7 +9,6 @@ using namespace nvml;
 
 extern "C" {
 Return nvmlInit_v2();
-Return nvmlDeviceGetHandleByIndex_v2(unsigned, Device*);
 Return nvmlInternalGetExportTable(const void**, const unsigned char*);
 }
 
@@ -23,9 +22,7 @@ Device start(const Place& place, const char* driverVersionHex) {
   place.publish(std::string("system nvmlSystemGetDriverVersion 0 ") + driverVersionHex +
                 "\ngpu GPU-0001\nmemory 1000 100\nprocess 7 60 40\nprocess 8 40 2\n");
   REQUIRE(nvmlInit_v2() == kSuccess);
-  Device device = nullptr;
-  REQUIRE(nvmlDeviceGetHandleByIndex_v2(0, &device) == kSuccess);
-  return device;
+  return deviceOf(0);
 }
 
 Uses usesOfTable() {
