@@ -381,7 +381,7 @@ CUresult cuCtxSynchronize() {
   if (session == nullptr || session->capturing() ||
       thread.completed.load(thread.context(), changes) != Completed::kIdle)
     return remote::cuCtxSynchronize();
-  const CUresult status = remote::cuStreamSynchronize(nullptr);
+  const CUresult status = interposer::cuStreamSynchronize(nullptr);
   // Another thread may have submitted work meanwhile.
   if (status == CUDA_SUCCESS && thread.changes == changes + wire::kTicket)
     thread.completed.noteLoad(thread.context(), thread.changes, Completed::kIdle);

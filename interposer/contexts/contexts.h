@@ -36,6 +36,8 @@ CUresult readyInContext();
 CUresult currentDevice(CUdevice* device);
 /// Whether the stream is one of a context's default streams, those without a handle of their own.
 bool isDefault(CUstream stream);
+/// The thread's last call was a wait for the stream, and has ended (last_wait.h).
+void noteWaited(CUstream stream);
 /// Whether the stream surely is of the calling thread's current context.
 bool isOfCurrentContext(CUstream stream);
 /// Whether event and stream surely are of one context, as the driver requires of a record.

@@ -29,19 +29,30 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   return status;
 }
 
-/// Threads wait for a word that the GPU writes. The driver learns up to half a microsecond later
-/// that the stream has ended (H200, driver 580), so right behind a wait it may still say no.
+/// Right behind a wait the driver may not know yet that the stream is done (last_wait.h). It is
+/// asked again if no call can have given the stream work since.
 CUresult askStream(CUstream stream) {
-  constexpr std::uint64_t kLateNanoseconds = 5'000;
+  const Session& session = *Session::current();
+  const Thread& thread = Thread::current();
+  const std::uint64_t until =
+      thread.completed.waitedUntil(thread.context(), number(stream), thread.changes);
+  const auto isDone = [&] {
+    return (!isDefault(stream) && session.lastWait.isOf(number(stream), session.order.changes())) ||
+           (until != 0 && wire::monotonicNanoseconds() < until);
+  };
   CUresult status = remote::cuStreamQuery(stream);
-  if (status != CUDA_ERROR_NOT_READY) return status;
-  const std::uint64_t until = Session::current()->waitedAt() + kLateNanoseconds;
-  while (status == CUDA_ERROR_NOT_READY && wire::monotonicNanoseconds() < until)
-    status = remote::cuStreamQuery(stream);
+  while (status == CUDA_ERROR_NOT_READY && isDone()) status = remote::cuStreamQuery(stream);
   return status;
 }
 
 }  // namespace
+
+void noteWaited(CUstream stream) {
+  Thread& thread = Thread::current();
+  thread.session->lastWait.note(number(stream), thread.changes);
+  thread.completed.noteWaited(thread.context(), number(stream), thread.changes,
+                              wire::monotonicNanoseconds());
+}
 
 /// Another process may record an event that it shares, without any call of this one.
 CUresult cuEventQuery(CUevent hEvent) {
@@ -65,7 +76,9 @@ CUresult cuStreamSynchronize(CUstream hStream) {
     return call.status();
   call.encoder().put(stream);
   wire::Decoder reply;
-  return call.wait(reply);
+  const CUresult status = call.wait(reply);
+  if (status == CUDA_SUCCESS) noteWaited(hStream);
+  return status;
 }
 
 CUresult cuStreamQuery(CUstream hStream) { return query(hStream, true, askStream); }

@@ -38,7 +38,7 @@ CUresult copyIn(const CUDA_MEMCPY3D& copy, CUmemcpySrcAccessOrder order, CUstrea
   // The stream's earlier work may still write pageable memory, which is read by this thread.
   if (fromProgram && isPageable(block) && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
       !captures(stream)) {
-    const CUresult status = remote::cuStreamSynchronize(stream);
+    const CUresult status = interposer::cuStreamSynchronize(stream);
     if (status != CUDA_SUCCESS) return status;
   }
   waits |= readsNow && !fromProgram;
@@ -48,7 +48,7 @@ CUresult copyIn(const CUDA_MEMCPY3D& copy, CUmemcpySrcAccessOrder order, CUstrea
 }
 
 CUresult finish(bool waits, CUstream stream) {
-  return waits ? remote::cuStreamSynchronize(stream) : CUDA_SUCCESS;
+  return waits ? interposer::cuStreamSynchronize(stream) : CUDA_SUCCESS;
 }
 
 CUDA_MEMCPY3D lineOf(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {

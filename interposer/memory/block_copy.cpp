@@ -7,7 +7,7 @@
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/memory/staging_chunks.h"
 #include "interposer/session/call.h"
-#include "remote.h"
+#include "interposer_bodies.h"
 
 namespace interposer {
 
@@ -94,7 +94,7 @@ CUresult stage(const Block& block, const Run& run) {
   const Waiting waiting;
   status = forEachPiece(
       block, [&](const Piece& piece) { return stagePiece(*staging, partOf(block, piece), run); });
-  return status == CUDA_SUCCESS && run.synchronise ? remote::cuStreamSynchronize(run.stream)
+  return status == CUDA_SUCCESS && run.synchronise ? interposer::cuStreamSynchronize(run.stream)
                                                    : status;
 }
 
@@ -142,7 +142,7 @@ CUresult copyBlock(CUDA_MEMCPY3D copy, const Run& run) {
     return captureCopy(copy, run.stream);
   }
   if (block.from.begin == nullptr || block.to.begin == nullptr) return stage(block, run);
-  if (const CUresult status = remote::cuStreamSynchronize(run.stream); status != CUDA_SUCCESS)
+  if (const CUresult status = interposer::cuStreamSynchronize(run.stream); status != CUDA_SUCCESS)
     return status;
   return copyRows(block.to, block.from, block), CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "interposer/contexts/contexts.h"
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
 #include "interposer/memory/moving_memory.h"
@@ -86,6 +87,7 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   Thread& thread = Thread::current();
   thread.completed.noteEnded(thread.context(), number(stream), thread.changes,
                              wire::monotonicNanoseconds());
+  noteWaited(stream);
   std::memcpy(destination, content.data(), bytes);
   return afterWait(), CUDA_SUCCESS;
 }
@@ -121,7 +123,7 @@ bool isCopiedOnGpu(const void* host) {
 CUresult copyOnGpu(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
                    bool synchronise) {
   const CUresult status = copyDtoD(destination, source, bytes, stream);
-  return status == CUDA_SUCCESS && synchronise ? remote::cuStreamSynchronize(stream) : status;
+  return status == CUDA_SUCCESS && synchronise ? interposer::cuStreamSynchronize(stream) : status;
 }
 
 /// Whether every page of the host's memory can be read. False also where the question is forbidden.
@@ -191,7 +193,7 @@ CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUst
 /// Pageable to pageable: natively done in stream order by the driver.
 CUresult copyHtoH(void* destination, const void* source, std::size_t bytes, CUstream stream) {
   if (captures(stream)) return captureLinear(unified(destination), unified(source), bytes, stream);
-  if (const CUresult status = remote::cuStreamSynchronize(stream); status != CUDA_SUCCESS)
+  if (const CUresult status = interposer::cuStreamSynchronize(stream); status != CUDA_SUCCESS)
     return status;
   return std::memcpy(destination, source, bytes), CUDA_SUCCESS;
 }
@@ -241,7 +243,7 @@ CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
   }
   const CUresult status = remote::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext,
                                                     ByteCount, defaultStream);
-  return status == CUDA_SUCCESS ? remote::cuStreamSynchronize(defaultStream) : status;
+  return status == CUDA_SUCCESS ? interposer::cuStreamSynchronize(defaultStream) : status;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,

@@ -81,7 +81,7 @@ CUresult movePrefetched(CUdeviceptr begin, std::size_t bytes, CUmemLocation loca
                         CUstream stream) {
   if (!moves(begin)) return CUDA_SUCCESS;
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return moveToGpu(begin, begin + bytes);
-  const CUresult status = remote::cuStreamSynchronize(stream);
+  const CUresult status = interposer::cuStreamSynchronize(stream);
   if (status == CUDA_SUCCESS) moveToProgram(begin, begin + bytes);
   return status;
 }

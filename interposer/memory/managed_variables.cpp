@@ -113,7 +113,7 @@ void sendMirrors() {
         sent = true;
       });
     });
-    if (sent) remote::cuStreamSynchronize(stream);
+    if (sent) interposer::cuStreamSynchronize(stream);
   });
 }
 

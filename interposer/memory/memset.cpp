@@ -26,7 +26,7 @@ CUresult settled(CUdeviceptr address, CUstream stream, CUresult status) {
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult known = interposer::cuStreamIsCapturing(stream, &capture);
   if (known != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE) return status;
-  return remote::cuStreamSynchronize(stream);
+  return interposer::cuStreamSynchronize(stream);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/memory/staging_chunks.h"
 #include "interposer/session/call.h"
+#include "interposer_bodies.h"
 #include "remote.h"
 
 namespace interposer {
@@ -32,7 +33,7 @@ CUresult copyThrough(const Chunk& chunk, CUdeviceptr destination, const std::byt
 }
 
 CUresult wait(CUstream stream, bool synchronise) {
-  return synchronise ? remote::cuStreamSynchronize(stream) : CUDA_SUCCESS;
+  return synchronise ? interposer::cuStreamSynchronize(stream) : CUDA_SUCCESS;
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "interposer/session/call_hooks.h"
 #include "interposer/session/callback.h"
 #include "interposer/session/log.h"
-#include "wire/wait.h"
 
 namespace interposer {
 
@@ -151,10 +150,7 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (wire::isFault(header.status)) [[unlikely]]
     thread_->session->noteFault();
   const auto status = static_cast<CUresult>(header.status);
-  if (status == CUDA_SUCCESS && waitsForGpu(number_)) {
-    thread_->session->noteWait(wire::monotonicNanoseconds());
-    if (reply.finished()) afterWait();
-  }
+  if (status == CUDA_SUCCESS && waitsForGpu(number_) && reply.finished()) afterWait();
   if (status == CUDA_SUCCESS) noteReply();
   if (status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
     return contextError(*thread_, status);

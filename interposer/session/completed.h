@@ -17,6 +17,8 @@ class Completed {
   /// Time in ns for which an answer is repeated. A fault in another stream is noticed at the next
   /// question to the driver, which natively takes longer than this to learn of it.
   static constexpr std::uint64_t kRepeatNanoseconds = 50'000;
+  /// Longer than the GPU's time slices, after which it comes back from the work of others.
+  static constexpr std::uint64_t kLateNanoseconds = 20'000'000;
 
   /// The driver answered CUDA_SUCCESS for the event or stream in the context. `changes`: count of
   /// changes (submission_order.h) that the answer belongs to. `now`: monotonic time in ns.
@@ -39,9 +41,18 @@ class Completed {
   }
   /// Until when a wait for the stream would return at once, as far as is known; 0: it may wait.
   std::uint64_t endedUntil(CUcontext context, std::uint64_t stream, std::uint64_t changes) const {
-    return ended_.changes == changes && ended_.object == stream && ended_.context == context
-               ? ended_.until
-               : 0;
+    return untilOf(ended_, context, stream, changes);
+  }
+
+  /// The thread's wait for the stream has ended, which the driver may learn later (last_wait.h).
+  void noteWaited(CUcontext context, std::uint64_t stream, std::uint64_t changes,
+                  std::uint64_t now) {
+    waited_ = {context, stream, changes, now + kLateNanoseconds};
+  }
+  /// Until when the driver may not know it, if `changes` are behind the thread's last call and that
+  /// was this wait. Other threads may have given the stream work since. Otherwise 0.
+  std::uint64_t waitedUntil(CUcontext context, std::uint64_t stream, std::uint64_t changes) const {
+    return untilOf(waited_, context, stream, changes);
   }
 
   /// What runs besides copies with the legacy default stream that take no longer than their calls:
@@ -64,11 +75,18 @@ class Completed {
     std::uint64_t changes = 0;
     std::uint64_t until = 0;
   };
+  static std::uint64_t untilOf(const Answer& answer, CUcontext context, std::uint64_t object,
+                               std::uint64_t changes) {
+    return answer.changes == changes && answer.object == object && answer.context == context
+               ? answer.until
+               : 0;
+  }
   static std::size_t indexOf(std::uint64_t object) { return (object * 0x9e3779b97f4a7c15u) >> 61; }
   Answer& place(std::uint64_t object) { return answers_[indexOf(object)]; }
 
   std::array<Answer, 8> answers_{};
   Answer ended_;
+  Answer waited_;
   Load load_ = kBusy;
   CUcontext loadContext_ = nullptr;
   std::uint64_t loadChanges_ = 0;

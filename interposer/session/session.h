@@ -12,6 +12,7 @@
 
 #include "cuda_abi.h"
 #include "interposer/memory/device_ranges.h"
+#include "interposer/session/last_wait.h"
 #include "interposer/session/stream_threads.h"
 #include "interposer/session/submission_order.h"
 #include "wire/address_window.h"
@@ -49,6 +50,7 @@ class Session {
 
   SubmissionOrder order;
   StreamThreads streamThreads;
+  LastWait lastWait;
   wire::AddressWindow window;
   DeviceRanges deviceRanges;
   /// Whether all of wire::deviceRanges() are reserved, so that the program has no memory there.
@@ -72,10 +74,6 @@ class Session {
   /// Whether a call has returned an error that ends its context.
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
   void noteFault() { faulted_.store(true, std::memory_order_relaxed); }
-
-  /// When a thread last had waited for the GPU, in ns of the monotonic clock.
-  std::uint64_t waitedAt() const { return waitedAt_.load(std::memory_order_relaxed); }
-  void noteWait(std::uint64_t now) { waitedAt_.store(now, std::memory_order_relaxed); }
 
   /// Whether other processes may use memory of this one.
   bool exportsMemory() const { return exportsMemory_.load(std::memory_order_acquire); }
@@ -116,7 +114,6 @@ class Session {
   std::atomic<bool> faulted_{false};
   std::atomic<bool> exportsMemory_{false};
   std::atomic<std::uint64_t> captures_{0};
-  alignas(64) std::atomic<std::uint64_t> waitedAt_{0};
 
   std::mutex sendMutex_;
   std::atomic<std::uint64_t> lastMemory_{0};

@@ -1,0 +1,33 @@
+// Which stream a session has last waited for. The GPU itself tells the program that a wait has
+// ended (wire/README.md). The driver learns it later: after half a microsecond, or after the work
+// of others to which the GPU turns in between. Until then it says that the stream is not done.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace interposer {
+
+/// Thread-safe. Not for default streams, which are others in other contexts or threads.
+class LastWait {
+ public:
+  /// A wait for the stream has ended. `changes`: count of changes (submission_order.h) at its
+  /// place.
+  void note(std::uint64_t stream, std::uint64_t changes) {
+    mark_.store(markOf(stream, changes), std::memory_order_release);
+  }
+  /// Whether the call at that count was such a wait. Then the stream is done while the count stays.
+  bool isOf(std::uint64_t stream, std::uint64_t changes) const {
+    return mark_.load(std::memory_order_acquire) == markOf(stream, changes);
+  }
+
+ private:
+  /// Both in one word, so that no thread reads one wait's stream with the count of another.
+  static std::uint64_t markOf(std::uint64_t stream, std::uint64_t changes) {
+    return stream ^ changes * 0x9e3779b97f4a7c15u;
+  }
+
+  std::atomic<std::uint64_t> mark_{0};
+};
+
+}  // namespace interposer
