@@ -15,7 +15,6 @@ namespace simulator {
 struct Context;
 struct Graph;
 class Stream;
-struct StreamCapture;
 
 /// One capture, from cuStreamBeginCapture to cuStreamEndCapture. Guarded by graphMutex().
 struct Capture {
@@ -31,8 +30,7 @@ struct Capture {
   Context& context;  ///< of the origin
   bool valid = true;
   bool ended = false;
-  std::vector<std::weak_ptr<Stream>> streams;        ///< those that have joined, the origin first
-  std::vector<std::shared_ptr<StreamCapture>> left;  ///< positions of those destroyed meanwhile
+  std::vector<std::weak_ptr<Stream>> streams;  ///< those that have joined, the origin first
 };
 
 /// Whether there is a capture in the process; false is the ordinary, fast case.

@@ -1,6 +1,5 @@
 // Calls that begin and end captures, and ask about them.
 #include <algorithm>
-#include <unordered_set>
 
 #include "native/simulator/stream_capture.h"
 
@@ -42,40 +41,18 @@ CUresult beginNew(CUstream hStream, CUstreamCaptureMode mode) {
   });
 }
 
-/// The nodes and all that they depend on.
-std::unordered_set<const GraphNode*> reachable(const std::vector<Edge>& from) {
-  std::unordered_set<const GraphNode*> found;
-  std::vector<const GraphNode*> open;
-  const auto visit = [&](const std::vector<Edge>& edges) {
-    for (const Edge& edge : edges) {
-      if (found.insert(edge.node).second) open.push_back(edge.node);
-    }
-  };
-  visit(from);
-  while (!open.empty()) {
-    const GraphNode* node = open.back();
-    open.pop_back();
-    visit(node->dependencies);
-  }
-  return found;
-}
-
-/// Whether the origin waits for the last work of all streams that have joined. A node that the
-/// program added itself, and made the position of a stream, need not be waited for: NCCL does that.
+/// Whether the origin is right behind all captured work that nothing else is behind, except work
+/// that a stream was set to leave behind (update()). Recorded from an H200: capture_unjoined.
 bool joined(const Capture& capture, const StreamCapture& origin) {
-  const auto found = reachable(origin.dependencies);
-  const auto isJoined = [&](const std::shared_ptr<StreamCapture>& position) {
-    return position == nullptr ||
-           std::all_of(
-               position->dependencies.begin(), position->dependencies.end(),
-               [&](const Edge& edge) { return !edge.node->captured || found.contains(edge.node); });
+  const auto isBehind = [&](const GraphNode* node) {
+    return std::any_of(origin.dependencies.begin(), origin.dependencies.end(),
+                       [&](const Edge& edge) { return edge.node == node; });
   };
-  const auto streamIsJoined = [&](const std::weak_ptr<Stream>& weak) {
-    const auto stream = weak.lock();
-    return stream == nullptr || isJoined(stream->capture);
-  };
-  return std::all_of(capture.left.begin(), capture.left.end(), isJoined) &&
-         std::all_of(capture.streams.begin(), capture.streams.end(), streamIsJoined);
+  return std::all_of(capture.graph->nodes.begin(), capture.graph->nodes.end(),
+                     [&](const std::shared_ptr<GraphNode>& node) {
+                       return !node->mustBeJoined || !node->dependents.empty() ||
+                              isBehind(node.get());
+                     });
 }
 
 CUresult end(Stream& stream, CUgraph* phGraph) {
@@ -163,7 +140,10 @@ CUresult update(CUstream hStream, const CUgraphNode* dependencies, const CUgraph
     std::vector<Edge> edges;
     const CUresult status = readEdges(*position->capture->graph, dependencies, data, count, edges);
     if (status != CUDA_SUCCESS) return status;
-    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) position->dependencies.clear();
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
+      for (const Edge& left : position->dependencies) left.node->mustBeJoined = false;
+      position->dependencies.clear();
+    }
     addDependencies(*position, edges);
     return CUDA_SUCCESS;
   });

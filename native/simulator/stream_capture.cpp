@@ -57,7 +57,7 @@ CUresult append(StreamCapture& position, Work work) {
   const CUresult status =
       addNode(*position.capture->graph, position.dependencies, std::move(work), node);
   if (status != CUDA_SUCCESS) return status;
-  node->captured = true;
+  node->mustBeJoined = true;
   position.dependencies = {{node, CUgraphEdgeData{}}};
   return CUDA_SUCCESS;
 }
@@ -195,7 +195,7 @@ void finish(Capture& capture) {
   for (const auto& weak : capture.streams) {
     if (const auto stream = weak.lock()) stream->capture = nullptr;
   }
-  capture.left.clear();
+  for (const auto& node : capture.graph->nodes) node->mustBeJoined = false;
   capture.graph->capturing = false;
   capture.graph = nullptr;
   endCapture(capture);
@@ -212,7 +212,7 @@ void leaveCapture(Stream& stream) {
   if (stream.capture == nullptr) return;
   const auto capture = stream.capture->capture;
   if (capture->origin.lock().get() == &stream) return discard(*capture);
-  capture->left.push_back(std::move(stream.capture));
+  stream.capture = nullptr;
 }
 
 void leaveCaptures(Context& context) {
