@@ -87,7 +87,14 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
   if (std::byte* to = call.encoder().space(parameters.bytes)) copyParameters(to, parameters);
   if (number == CallNumber::cuLaunchKernelEx)
     call.encoder().putBytes(attributes.data(), attributes.size_bytes());
-  if (known) return call.enqueue();
+  if (known) {
+    const CUresult status = call.enqueue();
+    Thread& own = Thread::current();
+    own.completed.noteLaunch(own.context(), frame.stream,
+                             own.changes - (shares ? wire::kSharedTicket : wire::kTicket),
+                             own.changes);
+    return status;
+  }
   wire::Decoder reply;
   const CUresult status = call.wait(reply);
   if (status == CUDA_SUCCESS) kernel->answers.accept(asked);

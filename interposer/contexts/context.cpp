@@ -372,18 +372,20 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   return CUDA_SUCCESS;
 }
 
-/// If at most copies with the legacy default stream are under way, waits for that stream, which the
-/// worker does faster.
+/// If all work of the context is in one stream, waits for that stream, which the worker does
+/// faster.
 CUresult cuCtxSynchronize() {
   Thread& thread = Thread::current();
   const Session* session = Session::current();
-  const std::uint64_t changes = session != nullptr ? session->order.changes() : 0;
-  if (session == nullptr || session->capturing() ||
-      thread.completed.load(thread.context(), changes) != Completed::kIdle)
-    return remote::cuCtxSynchronize();
-  const CUresult status = interposer::cuStreamSynchronize(nullptr);
-  // Another thread may have submitted work meanwhile.
-  if (status == CUDA_SUCCESS && thread.changes == changes + wire::kTicket)
+  if (session == nullptr || session->capturing()) return remote::cuCtxSynchronize();
+  const std::uint64_t changes = session->order.changes();
+  const auto stream = thread.completed.onlyStream(thread.context(), changes);
+  if (!stream) return remote::cuCtxSynchronize();
+  const CUresult status = interposer::cuStreamSynchronize(handle<CUstream>(*stream));
+  // Another thread may have submitted work meanwhile: then more than this wait has been counted.
+  const bool isLegacy = *stream <= number(CU_STREAM_LEGACY);
+  const std::uint64_t own = isLegacy ? wire::kTicket : wire::kSharedTicket;
+  if (status == CUDA_SUCCESS && thread.changes == changes + own)
     thread.completed.noteLoad(thread.context(), thread.changes, Completed::kIdle);
   return status;
 }

@@ -37,8 +37,10 @@ CUresult askStream(CUstream stream) {
   const std::uint64_t until =
       thread.completed.waitedUntil(thread.context(), number(stream), thread.changes);
   const auto isDone = [&] {
-    return (!isDefault(stream) && session.lastWait.isOf(number(stream), session.order.changes())) ||
-           (until != 0 && wire::monotonicNanoseconds() < until);
+    const std::uint64_t changes = session.order.changes();
+    return (!isDefault(stream) && session.lastWait.isOf(number(stream), changes)) ||
+           (until != 0 && wire::monotonicNanoseconds() < until) ||
+           thread.completed.load(thread.context(), changes) == Completed::kIdle;
   };
   CUresult status = remote::cuStreamQuery(stream);
   while (status == CUDA_ERROR_NOT_READY && isDone()) status = remote::cuStreamQuery(stream);
