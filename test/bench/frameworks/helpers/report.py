@@ -8,7 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-PACKAGES = ['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'pynvml', 'llama_cpp']
+PACKAGES = [
+    *['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'numba_cuda', 'pynvml'],
+    'llama_cpp',
+]
 
 
 def digest(data):
