@@ -8,9 +8,8 @@
 
 namespace wire {
 
-/// A ticket is what the tickets before it add up to: 1 for a shared one, 65,536 for another. So it
+/// A ticket is what the tickets before it add up to: 1 for a shared one, this for another. So it
 /// says which tickets precede it. A carry of the lower half only makes a wait longer.
-inline constexpr std::uint64_t kSharedTicket = 1;
 inline constexpr std::uint64_t kTicket = std::uint64_t{1} << 16;
 
 /// The client's side. Take a ticket after reserving room for the frame, and then publish the frame
@@ -19,7 +18,7 @@ class TicketCounter {
  public:
   std::uint64_t take() { return next_.fetch_add(kTicket, std::memory_order_seq_cst); }
   /// A shared ticket has no order among those that no other ticket separates.
-  std::uint64_t takeShared() { return next_.fetch_add(kSharedTicket, std::memory_order_seq_cst); }
+  std::uint64_t takeShared() { return next_.fetch_add(1, std::memory_order_seq_cst); }
   /// Takes a ticket that is not shared, if it is the expected one.
   bool takeAt(std::uint64_t expected) {
     return next_.compare_exchange_strong(expected, expected + kTicket, std::memory_order_seq_cst);

@@ -45,6 +45,15 @@ void coverGrid(LaunchShape& shape, const wire::LaunchFrame& frame) {
     shape.attributes = (shape.attributes ^ extent) * 0x100000001b3u;
 }
 
+/// The thread's last call was a launch into the legacy default stream.
+void noteLegacyLaunch() {
+  Thread& thread = Thread::current();
+  const Completed::Load before =
+      thread.completed.load(thread.context(), thread.changes - wire::kTicket);
+  if (before == Completed::kIdle || before == Completed::kLegacy)
+    thread.completed.noteLoad(thread.context(), thread.changes, Completed::kLegacy);
+}
+
 CUresult launch(CallNumber number, wire::LaunchFrame frame,
                 std::span<const CUlaunchAttribute> attributes, void** kernelParams, void** extra) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
@@ -89,10 +98,7 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
     call.encoder().putBytes(attributes.data(), attributes.size_bytes());
   if (known) {
     const CUresult status = call.enqueue();
-    Thread& own = Thread::current();
-    own.completed.noteLaunch(own.context(), frame.stream,
-                             own.changes - (shares ? wire::kSharedTicket : wire::kTicket),
-                             own.changes);
+    if (frame.stream <= interposer::number(CU_STREAM_LEGACY)) noteLegacyLaunch();
     return status;
   }
   wire::Decoder reply;

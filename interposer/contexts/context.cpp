@@ -372,20 +372,18 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   return CUDA_SUCCESS;
 }
 
-/// If all work of the context is in one stream, waits for that stream, which the worker does
-/// faster.
+/// If all work of the context is in the legacy default stream, waits for that stream, which the
+/// worker does faster.
 CUresult cuCtxSynchronize() {
   Thread& thread = Thread::current();
   const Session* session = Session::current();
   if (session == nullptr || session->capturing()) return remote::cuCtxSynchronize();
   const std::uint64_t changes = session->order.changes();
-  const auto stream = thread.completed.onlyStream(thread.context(), changes);
-  if (!stream) return remote::cuCtxSynchronize();
-  const CUresult status = interposer::cuStreamSynchronize(handle<CUstream>(*stream));
-  // Another thread may have submitted work meanwhile: then more than this wait has been counted.
-  const bool isLegacy = *stream <= number(CU_STREAM_LEGACY);
-  const std::uint64_t own = isLegacy ? wire::kTicket : wire::kSharedTicket;
-  if (status == CUDA_SUCCESS && thread.changes == changes + own)
+  const Completed::Load load = thread.completed.load(thread.context(), changes);
+  if (load != Completed::kIdle && load != Completed::kLegacy) return remote::cuCtxSynchronize();
+  const CUresult status = interposer::cuStreamSynchronize(nullptr);
+  // Another thread may have submitted work meanwhile.
+  if (status == CUDA_SUCCESS && thread.changes == changes + wire::kTicket)
     thread.completed.noteLoad(thread.context(), thread.changes, Completed::kIdle);
   return status;
 }

@@ -34,6 +34,10 @@ Completed::Load loadBefore(CUstream stream) {
   const std::uint64_t before = thread.session->order.changes() - wire::kTicket;
   return thread.completed.load(thread.context(), before);
 }
+/// Whether a copy with the legacy default stream waits for nothing.
+bool endsInTurn(Completed::Load load) {
+  return load == Completed::kQuiet || load == Completed::kIdle;
+}
 /// A copy with the stream has ended, or will in its turn.
 void noteEnded(CUstream stream, Completed::Load before) {
   Thread& thread = Thread::current();
@@ -61,9 +65,9 @@ CUresult copyInlineHtoD(CUdeviceptr destination, const void* source, std::size_t
   const Completed::Load load = synchronise ? loadBefore(stream) : Completed::kBusy;
   const bool goesOn = synchronise ? load == Completed::kIdle && isHidden(destination, bytes)
                                   : isAllocated(destination, bytes);
-  const auto wait = !synchronise || goesOn     ? wire::kCopyEnqueued
-                    : load != Completed::kBusy ? wire::kCopyEndsInTurn
-                                               : wire::kCopyEnds;
+  const auto wait = !synchronise || goesOn ? wire::kCopyEnqueued
+                    : endsInTurn(load)     ? wire::kCopyEndsInTurn
+                                           : wire::kCopyEnds;
   call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), wait, 0});
   call.encoder().putBytes(source, bytes);
   wire::Decoder reply;
@@ -77,7 +81,7 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   if (!call.begin(CallNumber::cuMemcpyDtoHAsync_v2, sizeof(wire::CopyFrame), kOrdered))
     return call.status();
   const Completed::Load load = loadBefore(stream);
-  const auto wait = load != Completed::kBusy ? wire::kCopyEndsInTurn : wire::kCopyEnds;
+  const auto wait = endsInTurn(load) ? wire::kCopyEndsInTurn : wire::kCopyEnds;
   call.encoder().put(wire::CopyFrame{0, source, bytes, number(stream), wait, 0});
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;

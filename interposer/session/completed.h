@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "cuda_abi.h"
 
@@ -57,8 +56,9 @@ class Completed {
   }
 
   /// What runs besides copies with the legacy default stream that take no longer than their calls:
-  /// kQuiet: nothing that this stream waits for; kIdle: nothing in the context.
-  enum Load { kBusy, kQuiet, kIdle };
+  /// kLegacy: only work in that stream; kQuiet: nothing that it waits for; kIdle: nothing in the
+  /// context.
+  enum Load { kBusy, kLegacy, kQuiet, kIdle };
 
   void noteLoad(CUcontext context, std::uint64_t changes, Load load) {
     load_ = load;
@@ -67,21 +67,6 @@ class Completed {
   }
   Load load(CUcontext context, std::uint64_t changes) const {
     return loadContext_ == context && loadChanges_ == changes ? load_ : kBusy;
-  }
-
-  /// A launch into the stream took its place between these counts of changes.
-  void noteLaunch(CUcontext context, std::uint64_t stream, std::uint64_t before,
-                  std::uint64_t after) {
-    const bool alone = (launches_.changes == before && launches_.object == stream &&
-                        launches_.context == context) ||
-                       load(context, before) == kIdle;
-    if (alone) launches_ = {context, stream, after, 0};
-  }
-  /// The stream of all work in the context; none if it may be several streams' work.
-  std::optional<std::uint64_t> onlyStream(CUcontext context, std::uint64_t changes) const {
-    if (load(context, changes) == kIdle) return 0;
-    if (launches_.changes != changes || launches_.context != context) return std::nullopt;
-    return launches_.object;
   }
 
  private:
@@ -103,7 +88,6 @@ class Completed {
   std::array<Answer, 8> answers_{};
   Answer ended_;
   Answer waited_;
-  Answer launches_;
   Load load_ = kBusy;
   CUcontext loadContext_ = nullptr;
   std::uint64_t loadChanges_ = 0;

@@ -27,7 +27,7 @@ class LastWait {
     return stream ^ changes * 0x9e3779b97f4a7c15u;
   }
 
-  std::atomic<std::uint64_t> mark_{0};
+  alignas(64) std::atomic<std::uint64_t> mark_{0};  // written at each wait of any thread
 };
 
 }  // namespace interposer

@@ -21,7 +21,7 @@ class SubmissionOrder {
   };
 
   Place take() { return placeOf(tickets_.take(), wire::kTicket); }
-  Place takeShared() { return placeOf(tickets_.takeShared(), wire::kSharedTicket); }
+  Place takeShared() { return placeOf(tickets_.takeShared(), 1); }
   Place takeQuery() {
     begun_.fetch_add(1, std::memory_order_relaxed);
     const Place place = placeOf(tickets_.take(), wire::kTicket);

@@ -73,33 +73,3 @@ TEST_CASE("the driver may learn later than the thread that a wait has ended") {
   CHECK(completed.waitedUntil(kOther, 40, 5) == 0);
   CHECK(completed.endedUntil(kContext, 40, 5) == 0);
 }
-
-TEST_CASE("launches behind an idle context are the work of one stream until anything else comes") {
-  Completed completed;
-  completed.noteLaunch(kContext, 40, 4, 5);
-  CHECK(!completed.onlyStream(kContext, 5));  // what was before it is unknown
-  completed.noteLoad(kContext, 5, Completed::kQuiet);
-  completed.noteLaunch(kContext, 40, 5, 6);
-  CHECK(!completed.onlyStream(kContext, 6));
-  completed.noteLoad(kContext, 6, Completed::kIdle);
-  CHECK(completed.onlyStream(kContext, 6) == 0);
-  completed.noteLaunch(kContext, 40, 6, 7);
-  completed.noteLaunch(kContext, 40, 7, 8);
-  CHECK(completed.onlyStream(kContext, 8) == 40);
-  CHECK(!completed.onlyStream(kContext, 7));
-  CHECK(!completed.onlyStream(kContext, 9));
-  CHECK(!completed.onlyStream(kOther, 8));
-  completed.noteLaunch(kContext, 40, 9, 10);  // another call came between
-  CHECK(!completed.onlyStream(kContext, 10));
-}
-
-TEST_CASE("launches into two streams, or in two contexts, are not the work of one stream") {
-  Completed completed;
-  completed.noteLoad(kContext, 6, Completed::kIdle);
-  completed.noteLaunch(kContext, 40, 6, 7);
-  completed.noteLaunch(kContext, 48, 7, 8);
-  CHECK(!completed.onlyStream(kContext, 8));
-  completed.noteLoad(kContext, 8, Completed::kIdle);
-  completed.noteLaunch(kOther, 40, 8, 9);
-  CHECK(!completed.onlyStream(kOther, 9));
-}

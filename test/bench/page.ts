@@ -71,8 +71,8 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   [tells the client itself](decisions/2026-11-21-the-gpu-says-when-a-launch-is-done.md) that the
   wait has ended. In builds that ran in turns on another machine, that made 0.981 (0.861 to 1.159)
   instead of 1.030 (0.932 to 1.154).
-- A launch with a wait for the device was measured before \`cuCtxSynchronize\` waited for the one
-  stream that has work.
+- A launch with a wait for the device was measured before \`cuCtxSynchronize\` waited for the
+  default stream where that has all the work.
 - ResNet-50 and GPT-2 have one process through the product and two native ones. They do the timed
   work in turns, and each ratio is to the native turns before and behind it.
 - GPT-2 made 0.81 and 0.89 on two other machines of 2026-11-30: its limit does not hold on every
