@@ -98,7 +98,7 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
     call.encoder().putBytes(attributes.data(), attributes.size_bytes());
   if (known) {
     const CUresult status = call.enqueue();
-    if (frame.stream <= interposer::number(CU_STREAM_LEGACY)) noteLegacyLaunch();
+    if (status == CUDA_SUCCESS && isLegacy(handle<CUstream>(frame.stream))) noteLegacyLaunch();
     return status;
   }
   wire::Decoder reply;

@@ -121,6 +121,8 @@ std::uint8_t currentContextBits() {
 
 bool isDefault(CUstream stream) { return number(stream) <= number(CU_STREAM_PER_THREAD); }
 
+bool isLegacy(CUstream stream) { return number(stream) <= number(CU_STREAM_LEGACY); }
+
 CUresult readyInContext() {
   const CUresult status = Session::ready();
   if (status != CUDA_SUCCESS) return status;

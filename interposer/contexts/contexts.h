@@ -36,7 +36,10 @@ CUresult readyInContext();
 CUresult currentDevice(CUdevice* device);
 /// Whether the stream is one of a context's default streams, those without a handle of their own.
 bool isDefault(CUstream stream);
-/// The thread's last call was a wait for the stream, and has ended (last_wait.h).
+/// Whether it is the default stream that waits for others of its context.
+bool isLegacy(CUstream stream);
+/// The thread's last call was a wait for the stream, or a copy with it that has ended
+/// (last_wait.h).
 void noteWaited(CUstream stream);
 /// Whether the stream surely is of the calling thread's current context.
 bool isOfCurrentContext(CUstream stream);

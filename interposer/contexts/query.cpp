@@ -29,21 +29,32 @@ CUresult query(T object, bool mayNote, CUresult (*ask)(T)) {
   return status;
 }
 
-/// Right behind a wait the driver may not know yet that the stream is done (last_wait.h). It is
-/// asked again if no call can have given the stream work since.
+/// How long after a wait the driver may say that the stream is not done (last_wait.h): as a rule,
+constexpr std::uint64_t kLateNanoseconds = 5'000;
+/// and if the GPU turns to the work of others, which it comes back from after a time slice.
+constexpr std::uint64_t kLatestNanoseconds = 20'000'000;
+
+/// Asks the driver again as long as it may be late: where no other call is likely to have given the
+/// stream work since the wait, up to the longer of these times.
 CUresult askStream(CUstream stream) {
+  CUresult status = remote::cuStreamQuery(stream);
+  if (status != CUDA_ERROR_NOT_READY) return status;
   const Session& session = *Session::current();
   const Thread& thread = Thread::current();
-  const std::uint64_t until =
+  const std::uint64_t waited = session.lastWait.at();
+  const std::uint64_t ownUntil =
       thread.completed.waitedUntil(thread.context(), number(stream), thread.changes);
-  const auto isDone = [&] {
+  const auto mayBeLate = [&] {
+    const std::uint64_t now = wire::monotonicNanoseconds();
     const std::uint64_t changes = session.order.changes();
-    return (!isDefault(stream) && session.lastWait.isOf(number(stream), changes)) ||
-           (until != 0 && wire::monotonicNanoseconds() < until) ||
-           thread.completed.load(thread.context(), changes) == Completed::kIdle;
+    if (now < waited + kLateNanoseconds) return true;
+    if (now < ownUntil && (thread.changes == changes ||
+                           session.streamThreads.mayShareWait(number(stream), thread.number)))
+      return true;
+    return now < waited + kLatestNanoseconds && !isDefault(stream) &&
+           session.lastWait.isOf(number(stream), changes);
   };
-  CUresult status = remote::cuStreamQuery(stream);
-  while (status == CUDA_ERROR_NOT_READY && isDone()) status = remote::cuStreamQuery(stream);
+  while (status == CUDA_ERROR_NOT_READY && mayBeLate()) status = remote::cuStreamQuery(stream);
   return status;
 }
 
@@ -51,9 +62,10 @@ CUresult askStream(CUstream stream) {
 
 void noteWaited(CUstream stream) {
   Thread& thread = Thread::current();
-  thread.session->lastWait.note(number(stream), thread.changes);
+  const std::uint64_t now = wire::monotonicNanoseconds();
+  thread.session->lastWait.note(number(stream), thread.changes, now);
   thread.completed.noteWaited(thread.context(), number(stream), thread.changes,
-                              wire::monotonicNanoseconds());
+                              now + kLatestNanoseconds);
 }
 
 /// Another process may record an event that it shares, without any call of this one.

@@ -24,8 +24,6 @@ namespace {
 
 void* hostAddress(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-bool isLegacy(CUstream stream) { return number(stream) <= number(CU_STREAM_LEGACY); }
-
 /// What ran when the current ordered call of this thread took its place in the order, as far as the
 /// thread knows. For copies with the legacy default stream.
 Completed::Load loadBefore(CUstream stream) {

@@ -58,7 +58,7 @@ std::optional<SubmissionOrder::Place> placeOf(CallNumber number, Session& sessio
   return session.order.takeBehind(changes);
 }
 
-/// An idle context is still idle behind these calls.
+/// Behind these calls, the context is as idle as before.
 constexpr bool beginsNoWork(CallNumber number) {
   using enum CallNumber;
   return number == cuModuleLoadDataEx || number == cuModuleGetFunction ||

@@ -17,8 +17,6 @@ class Completed {
   /// Time in ns for which an answer is repeated. A fault in another stream is noticed at the next
   /// question to the driver, which natively takes longer than this to learn of it.
   static constexpr std::uint64_t kRepeatNanoseconds = 50'000;
-  /// Longer than the GPU's time slices, after which it comes back from the work of others.
-  static constexpr std::uint64_t kLateNanoseconds = 20'000'000;
 
   /// The driver answered CUDA_SUCCESS for the event or stream in the context. `changes`: count of
   /// changes (submission_order.h) that the answer belongs to. `now`: monotonic time in ns.
@@ -44,13 +42,13 @@ class Completed {
     return untilOf(ended_, context, stream, changes);
   }
 
-  /// The thread's wait for the stream has ended, which the driver may learn later (last_wait.h).
+  /// The thread has waited for the stream, which the driver may learn later (last_wait.h): until
+  /// `until` at most.
   void noteWaited(CUcontext context, std::uint64_t stream, std::uint64_t changes,
-                  std::uint64_t now) {
-    waited_ = {context, stream, changes, now + kLateNanoseconds};
+                  std::uint64_t until) {
+    waited_ = {context, stream, changes, until};
   }
-  /// Until when the driver may not know it, if `changes` are behind the thread's last call and that
-  /// was this wait. Other threads may have given the stream work since. Otherwise 0.
+  /// That time, if the count behind the thread's last call is that of this wait; otherwise 0.
   std::uint64_t waitedUntil(CUcontext context, std::uint64_t stream, std::uint64_t changes) const {
     return untilOf(waited_, context, stream, changes);
   }

@@ -27,9 +27,9 @@ class StreamThreads {
   }
   /// Whether the thread's wait for the stream may take a shared ticket: launches of other threads
   /// come before a launch of this one that took one alone.
-  bool mayShareWait(std::uint64_t stream, std::uint64_t thread) {
+  bool mayShareWait(std::uint64_t stream, std::uint64_t thread) const {
     if (stream <= kPerThread) return stream == kPerThread;
-    return place(stream).load(std::memory_order_seq_cst) == thread;
+    return last_[indexOf(stream)].load(std::memory_order_seq_cst) == thread;
   }
   /// Call after the launch has taken a shared ticket. If another thread has come meanwhile, its
   /// place in the order may be before this launch. So the next launch of any thread takes one anew.
@@ -43,9 +43,10 @@ class StreamThreads {
  private:
   static constexpr std::uint64_t kPerThread = 2;  ///< CU_STREAM_PER_THREAD, the last default one
   static constexpr int kPlacesLog2 = 8;
-  std::atomic<std::uint64_t>& place(std::uint64_t stream) {
-    return last_[stream * 0x9e3779b97f4a7c15u >> (64 - kPlacesLog2)];
+  static std::size_t indexOf(std::uint64_t stream) {
+    return stream * 0x9e3779b97f4a7c15u >> (64 - kPlacesLog2);
   }
+  std::atomic<std::uint64_t>& place(std::uint64_t stream) { return last_[indexOf(stream)]; }
 
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << kPlacesLog2> last_{};
 };

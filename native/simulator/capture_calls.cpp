@@ -1,5 +1,6 @@
 // Calls that begin and end captures, and ask about them.
 #include <algorithm>
+#include <utility>
 
 #include "native/simulator/stream_capture.h"
 
@@ -41,17 +42,18 @@ CUresult beginNew(CUstream hStream, CUstreamCaptureMode mode) {
   });
 }
 
+bool isAmong(const std::vector<Edge>& edges, const GraphNode* node) {
+  return std::any_of(edges.begin(), edges.end(),
+                     [&](const Edge& edge) { return edge.node == node; });
+}
+
 /// Whether the origin is right behind all captured work that nothing else is behind, except work
 /// that a stream was set to leave behind (update()). Recorded from an H200: capture_unjoined.
 bool joined(const Capture& capture, const StreamCapture& origin) {
-  const auto isBehind = [&](const GraphNode* node) {
-    return std::any_of(origin.dependencies.begin(), origin.dependencies.end(),
-                       [&](const Edge& edge) { return edge.node == node; });
-  };
   return std::all_of(capture.graph->nodes.begin(), capture.graph->nodes.end(),
                      [&](const std::shared_ptr<GraphNode>& node) {
                        return !node->mustBeJoined || !node->dependents.empty() ||
-                              isBehind(node.get());
+                              isAmong(origin.dependencies, node.get());
                      });
 }
 
@@ -141,8 +143,9 @@ CUresult update(CUstream hStream, const CUgraphNode* dependencies, const CUgraph
     const CUresult status = readEdges(*position->capture->graph, dependencies, data, count, edges);
     if (status != CUDA_SUCCESS) return status;
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) {
-      for (const Edge& left : position->dependencies) left.node->mustBeJoined = false;
-      position->dependencies.clear();
+      for (const Edge& left : std::exchange(position->dependencies, {})) {
+        if (!isAmong(edges, left.node)) left.node->mustBeJoined = false;
+      }
     }
     addDependencies(*position, edges);
     return CUDA_SUCCESS;

@@ -34,7 +34,7 @@ struct GraphNode {
   const std::uint64_t origin;  ///< the id of the node that this one is a copy of; 0: of none
   Work work;
   bool enabled = true;             ///< set in executable graphs only
-  bool mustBeJoined = false;       ///< work of a stream that captures
+  bool mustBeJoined = false;       ///< the capture that made it cannot end beside it
   std::vector<Edge> dependencies;  ///< in the order in which they were added
   std::vector<GraphNode*> dependents;
 };
