@@ -3,6 +3,7 @@
 // beside it has the quota, in bytes, of the allocation whose workers lie and how much they take.
 // Everybody else is served by the worker beside it.
 #include <dlfcn.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "cuda_abi.h"
+#include "native/worker/descriptors.h"
 
 namespace {
 
@@ -55,5 +57,7 @@ int main(int count, char** arguments) {
   for (const CUresult result : results)
     if (result != CUDA_SUCCESS)
       return std::fprintf(stderr, "the lying worker got no memory: %d\n", result), 1;
-  pause();
+  // Until it is killed, or nobody is left who could look for it.
+  pollfd connection{worker::kConnection, POLLRDHUP, 0};
+  while (poll(&connection, 1, -1) < 0) continue;
 }
