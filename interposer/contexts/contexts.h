@@ -39,8 +39,8 @@ bool isDefault(CUstream stream);
 /// Whether it is the default stream that waits for others of its context.
 bool isLegacy(CUstream stream);
 /// The thread's last call was a wait for the stream, or a copy with it that has ended
-/// (last_wait.h).
-void noteWaited(CUstream stream);
+/// (last_wait.h). `now`: monotonic time in ns.
+void noteWaited(CUstream stream, std::uint64_t now);
 /// Whether the stream surely is of the calling thread's current context.
 bool isOfCurrentContext(CUstream stream);
 /// Whether event and stream surely are of one context, as the driver requires of a record.

@@ -60,9 +60,8 @@ CUresult askStream(CUstream stream) {
 
 }  // namespace
 
-void noteWaited(CUstream stream) {
+void noteWaited(CUstream stream, std::uint64_t now) {
   Thread& thread = Thread::current();
-  const std::uint64_t now = wire::monotonicNanoseconds();
   thread.session->lastWait.note(number(stream), thread.changes, now);
   thread.completed.noteWaited(thread.context(), number(stream), thread.changes,
                               now + kLatestNanoseconds);
@@ -91,7 +90,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   call.encoder().put(stream);
   wire::Decoder reply;
   const CUresult status = call.wait(reply);
-  if (status == CUDA_SUCCESS) noteWaited(hStream);
+  if (status == CUDA_SUCCESS) noteWaited(hStream, wire::monotonicNanoseconds());
   return status;
 }
 

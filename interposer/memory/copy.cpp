@@ -87,9 +87,9 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   if (content.size() != bytes) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   noteEnded(stream, load);
   Thread& thread = Thread::current();
-  thread.completed.noteEnded(thread.context(), number(stream), thread.changes,
-                             wire::monotonicNanoseconds());
-  noteWaited(stream);
+  const std::uint64_t now = wire::monotonicNanoseconds();
+  thread.completed.noteEnded(thread.context(), number(stream), thread.changes, now);
+  noteWaited(stream, now);
   std::memcpy(destination, content.data(), bytes);
   return afterWait(), CUDA_SUCCESS;
 }

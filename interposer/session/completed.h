@@ -26,9 +26,7 @@ class Completed {
   /// Whether that answer may be repeated.
   bool holds(CUcontext context, std::uint64_t object, std::uint64_t changes,
              std::uint64_t now) const {
-    const Answer& answer = answers_[indexOf(object)];
-    return answer.context == context && answer.object == object && answer.changes == changes &&
-           now < answer.until;
+    return now < untilOf(answers_[indexOf(object)], context, object, changes);
   }
 
   /// A copy with the stream, which comes after all its work, has ended. Other than an answer to a
