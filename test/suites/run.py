@@ -14,7 +14,8 @@ packages, report, *arguments = sys.argv[1:]
 sys.path.insert(0, packages)
 site.addsitedir(packages)
 
-import pytest  # noqa: E402, because it is one of the packages
+import numba_plugin  # noqa: E402, because pytest is one of the packages
+import pytest  # noqa: E402
 
 
 def shortened(text):
@@ -26,14 +27,6 @@ def reason(report):
         return ''
     crash = getattr(report.longrepr, 'reprcrash', None)
     return shortened(crash.message) if crash else shortened(str(report.longrepr))
-
-
-class Settings:
-    """What numba-cuda's tests expect of a file that its package lacks."""
-
-    @pytest.fixture
-    def initialize_from_pytest_config(self, request):
-        request.cls._dump_failed_filechecks = False
 
 
 class Report:
@@ -55,5 +48,5 @@ class Report:
 # Processes that tests spawn import this file, too, for the paths above.
 if __name__ == '__main__':
     with open(report, 'a') as file:
-        status = pytest.main(arguments, plugins=[Report(file), Settings()])
+        status = pytest.main(arguments, plugins=[Report(file), numba_plugin])
     sys.exit(status)

@@ -11,9 +11,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[3] / 'build' / 'llama'))
 
 import llama_cpp
-from helpers import llama_model
 import numpy
 
+from helpers import llama_model
 from helpers.report import digest, report, timed
 
 PROMPT = list(range(300, 312))

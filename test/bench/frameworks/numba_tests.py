@@ -2,6 +2,7 @@
 # run: alone memory=64GiB
 # Needs pytest-xdist, pytest-timeout and filecheck.
 
+import os
 import re
 import subprocess
 import sys
@@ -21,18 +22,20 @@ KERNELS = [
     *['random', 'record_dtype', 'reduction', 'sm', 'sync', 'transpose', 'ufuncs', 'userexc'],
     *['vector_type', 'vectorize', 'warp_ops'],
 ]
+SUITES = Path(__file__).parents[2] / 'suites'
 OUTCOME = re.compile(r'^\[gw\d+\] \[ *\d+%\] (\w+) \S*?/tests/(.*?) *$', re.MULTILINE)
 
 tests = Path(numba_cuda.__file__).parent / 'numba' / 'cuda' / 'tests'
 options = [
     *['-v', '-n', str(PROCESSES), '--timeout', '60'],
-    *['-p', 'no:cacheprovider', '-p', 'helpers.numba_plugin'],
+    *['-p', 'no:cacheprovider', '-p', 'numba_plugin'],
     # Otherwise pytest would find the tests' own package `cuda` before NVIDIA's.
     *['--import-mode=importlib', '-o', 'consider_namespace_packages=true'],
 ]
 files = [tests / 'cudapy' / f'test_{name}.py' for name in KERNELS]
 output = subprocess.run(
     [sys.executable, '-m', 'pytest', *options, tests / 'cudadrv', *files],
+    env=os.environ | {'PYTHONPATH': f"{SUITES}:{os.environ.get('PYTHONPATH', '')}"},
     stdout=subprocess.PIPE,
     text=True,
 ).stdout

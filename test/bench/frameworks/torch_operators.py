@@ -14,7 +14,7 @@ from helpers.report import deterministic_torch, digest, report
 
 PROCESSES = 12
 SAMPLES = 12  # of an operator and a type
-WORDS_OF_ERROR = 160
+CHARACTERS_OF_ERROR = 160
 
 
 def database():
@@ -53,7 +53,7 @@ def digest_of(torch, op, dtype):
         except Exception as error:  # natively as well: some samples need other settings
             if 'CUDA error' in str(error):
                 raise
-            whole.update(str(error)[:WORDS_OF_ERROR].encode())
+            whole.update(str(error)[:CHARACTERS_OF_ERROR].encode())
     return whole.hexdigest()[:16]
 
 

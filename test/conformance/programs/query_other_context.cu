@@ -1,5 +1,5 @@
-// A query answers at once that a stream is not done, whatever was waited for before: another context, or the same
-// stream before another thread gave it work. The stream's work ends only after the answers.
+// A query answers at once that a stream is not done, whatever was waited for before: another
+// context, or the same stream before another thread gave it work. That ends behind the answers.
 // conformance: flags=-lcuda judges=itself
 #include <atomic>
 #include <thread>

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 PACKAGES = [
-    *['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy', 'numba_cuda', 'pynvml'],
-    'llama_cpp',
+    *['torch', 'torchvision', 'transformers', 'triton', 'jax', 'cupy'],
+    *['numba_cuda', 'pynvml', 'llama_cpp'],
 ]
 
 
