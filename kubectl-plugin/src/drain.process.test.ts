@@ -44,7 +44,7 @@ test('drain marks the GPU, and says where its pods are', async () => {
   const lines: string[] = [];
   const before = pods({ one: 0, two: 0, other: 1 });
   const after = pods({ one: 1, other: 1 });
-  const draining = drain(60_000, node('gpu-b'), PATCHED, before, before, after);
+  const draining = drain(60_000, before, node('gpu-b'), PATCHED, before, after);
   expect(await draining.drain((line) => lines.push(line))).toBe(
     'GPU 0 of node n is drained: it has no pods, and gets none until ' +
       '`kubectl gpu-usage undrain n --gpu 0`.',
@@ -53,10 +53,17 @@ test('drain marks the GPU, and says where its pods are', async () => {
   expect(written()).toEqual([['7', 'gpu-b,gpu-a']]);
 });
 
+test('a pod that moves at once is named, too', async () => {
+  const lines: string[] = [];
+  const draining = drain(60_000, pods({ one: 0 }), node(), PATCHED, pods({ one: 1 }));
+  await draining.drain((line) => lines.push(line));
+  expect(lines).toEqual(['a/one is on GPU 1 now.']);
+});
+
 test('pods that stay are named with the reason, and the GPU stays drained', async () => {
   const lines: string[] = [];
   const event = { message: 'No room.', lastTimestamp: '2026-01-02T00:00:00Z' };
-  const answers = [node(), PATCHED, pods({ one: 0 })];
+  const answers = [pods({ one: 0 }), node(), PATCHED, pods({ one: 0 })];
   const draining = drain(0.5, ...answers, { output: JSON.stringify({ items: [event] }) });
   await expect(draining.drain((line) => lines.push(line))).rejects.toThrow(
     'Pods that stay on GPU 0 of node n: 1.',
@@ -68,7 +75,7 @@ test('pods that stay are named with the reason, and the GPU stays drained', asyn
 test('a pod whose binding was in progress counts, too', async () => {
   const lines: string[] = [];
   const looks = [pods({ one: 0 }), pods({ one: 1, late: 0 }), pods({ one: 1, late: 1 })];
-  await drain(60_000, node(), PATCHED, ...looks).drain((line) => lines.push(line));
+  await drain(60_000, pods({}), node(), PATCHED, ...looks).drain((line) => lines.push(line));
   expect(lines).toEqual(['a/one is on GPU 1 now.', 'a/late is on GPU 1 now.']);
 });
 

@@ -45,10 +45,12 @@ export class Drain {
   async drain(say: (line: string) => void): Promise<string> {
     const { client, node, gpu, timeoutMs } = this.#options;
     const uuid = await findGpu(client, node, gpu);
+    // They can all be gone before #wait() looks.
+    const before = timeoutMs === 0 ? [] : (await this.#pods()).filter((pod) => isOn(pod, uuid));
     await this.#change((drained) => drained.add(uuid.toLowerCase()));
     const undone = `until \`kubectl gpu-usage undrain ${node} --gpu ${gpu}\``;
     if (timeoutMs === 0) return `GPU ${gpu} of node ${node} is drained: it gets no pods ${undone}.`;
-    const { seen, left } = await this.#wait(uuid);
+    const { seen, left } = await this.#wait(uuid, before);
     for (const pod of seen) say(await this.#lineOf(pod, left.get(pod.podUid), uuid));
     const stay = [...left.values()].filter((pod) => isOn(pod, uuid)).length;
     if (stay > 0) throw new PluginError('DRAIN_INCOMPLETE', { node, gpu, stay });
@@ -64,16 +66,20 @@ export class Drain {
   }
 
   /**
-   * Waits until no pod is on the GPU. A pod whose binding was in progress may come late.
-   * @returns the pods that were on it, and those of the node at the end by UID
+   * Waits until no pod holds slots of the GPU. A pod whose binding was in progress may come late.
+   * @param before the pods that were on it before
+   * @returns all pods that were on it, and those of the node at the end by UID
    */
-  async #wait(uuid: string): Promise<{
+  async #wait(
+    uuid: string,
+    before: readonly PodGpuUsage[],
+  ): Promise<{
     readonly seen: Iterable<PodGpuUsage>;
     readonly left: ReadonlyMap<string, PodGpuUsage>;
   }> {
     const { timeoutMs, pauseMs = PAUSE_MS } = this.#options;
     const end = performance.now() + timeoutMs;
-    const seen = new Map<string, PodGpuUsage>();
+    const seen = new Map(before.map((pod) => [pod.podUid, pod]));
     for (;;) {
       const left = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
       const remaining = [...left.values()].filter((pod) => isOn(pod, uuid));

@@ -78,14 +78,14 @@ async function judgeDrain(scene: NodeScene, index: number, gpu = ''): Promise<vo
     ...(status === 0 && output.includes(line) ? [] : [output]),
     ...(present === gpu ? [] : [`it is on ${present}`]),
   ]);
-  await tenants.apply(tenantPod('none', { slots: PART }));
-  await tenants.event('none', /Nodes without 7 free slots/);
-  const undrained = await gpuUsage(cluster, ['undrain', ...named]);
+  try {
+    await tenants.apply(tenantPod('none', { slots: PART }));
+    await tenants.event('none', /Nodes without 7 free slots/);
+  } finally {
+    const undrained = await gpuUsage(cluster, ['undrain', ...named]);
+    tally.judge('it can be undrained', undrained.status === 0 ? [] : [undrained.output]);
+  }
   await tenants.logUntil('none', 'working');
-  tally.judge(
-    'it gets no pods until it is undrained',
-    undrained.status === 0 ? [] : [undrained.output],
-  );
   await tenants.delete('pod/none');
 }
 
@@ -121,11 +121,12 @@ async function movableGpus({ cluster }: NodeScene): Promise<readonly string[]> {
   return lookUntil(look, (gpus) => gpus.length === 2);
 }
 
-/** The GPU on which its node reports it, at last `expected`. */
+/** The only GPU of which it holds slots, at last `expected`. */
 async function gpuOf({ tenants }: NodeScene, expected?: string): Promise<string> {
   const look = async () => {
     const pod = await servedPod(tenants, 'moves');
-    return pod?.state === 'Active' ? (pod.containers[0]?.gpus[0]?.uuid ?? '') : '';
+    const [gpu, ...others] = pod?.containers[0]?.gpus ?? [];
+    return pod?.state === 'Active' && others.length === 0 ? (gpu?.uuid ?? '') : '';
   };
   return lookUntil(look, (uuid) => uuid !== '' && uuid === (expected ?? uuid));
 }

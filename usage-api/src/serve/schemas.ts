@@ -58,7 +58,7 @@ const CONTAINER = object('One container that requests slots.', {
   name: text('Name of the container.'),
   slots: whole('Requested slots.'),
   gpus: list(
-    'GPUs of its allocation. Empty: none yet.',
+    'GPUs of which it holds slots: two while it moves. Empty: none yet.',
     object('One GPU.', {
       uuid: text('UUID as reported by the driver.'),
       index: whole('Index as reported by the driver.'),

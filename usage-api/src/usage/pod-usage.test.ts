@@ -309,15 +309,26 @@ test('keepPod() keeps little of a pod that a tenant has made as large as it can'
   expect(JSON.stringify(kept).length).toBeLessThan(5000);
 });
 
-test('a pod that moves is shown on both GPUs while the figures of its node are missing', () => {
-  const containers = { main: [{ gpu: 'GPU-2', slots: 4 }] };
-  const assigned = JSON.stringify({ version: 1, containers, former: 'GPU-1', move: 1 });
-  const pod = gpuPod({ node: 'n', annotations: { 'nvidia-virtual/assigned': assigned } });
-  const usage = podUsage(pod, {
-    ...{ gpuRequest: readGpuRequest(pod), figures: undefined, inventory: INVENTORY },
-    trouble: undefined,
+describe('a pod shows the GPUs of which it holds slots', () => {
+  const gpus = (assigned: object, figures: boolean) => {
+    const annotations = { 'nvidia-virtual/assigned': JSON.stringify({ version: 1, ...assigned }) };
+    const { containers } = usage({ node: 'n', status: RUNNING, annotations }, figures);
+    return containers[0]?.gpus.map(({ uuid }) => uuid);
+  };
+  const on = (gpu: string) => ({ containers: { main: [{ gpu, slots: 4 }] } });
+
+  test('both, while it moves', () => {
+    expect(gpus({ ...on('GPU-2'), former: 'GPU-1', move: 1 }, false)).toEqual(['GPU-2', 'GPU-1']);
+    expect(gpus({ ...on('GPU-2'), former: 'GPU-1', move: 1 }, true)).toEqual(['GPU-1', 'GPU-2']);
   });
-  expect(usage.containers[0]?.gpus).toEqual([{ uuid: 'GPU-2' }, { uuid: 'GPU-1' }]);
+
+  test('also where its programs are, if its node has not reported the move yet', () => {
+    expect(gpus({ ...on('GPU-2'), move: 1 }, true)).toEqual(['GPU-1', 'GPU-2']);
+  });
+
+  test('once each', () => {
+    expect(gpus(on('GPU-1'), true)).toEqual(['GPU-1']);
+  });
 });
 
 test('slots are counted on the assigned GPUs, and init containers release theirs', () => {

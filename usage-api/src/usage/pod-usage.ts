@@ -60,7 +60,9 @@ function containerUsage(
   context: PodContext,
 ): ContainerUsage {
   const common = { name: request.container, slots: request.slots };
-  if (allocation) return { ...common, ...granted(allocation, context.figures as NodeFigures) };
+  const held = heldGpus(pod, request.container);
+  if (allocation)
+    return { ...common, ...granted(allocation, held, context.figures as NodeFigures) };
   const running = context.figures !== undefined && pod.spec?.nodeName !== undefined;
   return {
     ...common,
@@ -69,14 +71,25 @@ function containerUsage(
   };
 }
 
+/**
+ * GPUs of which the container holds slots by its assignment: two while its pod moves. Empty without
+ * an assignment.
+ */
+function heldGpus(pod: GpuPod, container: string): string[] {
+  const assignment = assignmentOf(pod);
+  return assignment ? heldBy(assignment, container).map(({ gpu }) => gpu) : [];
+}
+
+/** @param held the ledger may be older than the assignment, so these may be other GPUs */
 function granted(
   { specification, time, sessions, rate, outBytes, state }: Allocation,
+  held: readonly string[],
   { gpus }: NodeFigures,
 ): Omit<ContainerUsage, 'name' | 'slots'> {
   const sum = (figure: (use: (typeof sessions)[number]['use']) => number) =>
     sessions.reduce((total, { use }) => total + figure(use), 0);
   return {
-    gpus: specification.gpus.map((uuid) => {
+    gpus: [...new Set([...specification.gpus, ...held])].map((uuid) => {
       const gpu = gpus.find((one) => one.uuid === uuid);
       return { uuid, ...(gpu && { index: gpu.index, name: gpu.name }) };
     }),
@@ -102,10 +115,7 @@ function granted(
   };
 }
 
-/**
- * Expected quota of a container before first use: from its slots, or lower if annotated so. While
- * the pod moves, on both GPUs: without figures of its node, its programs may be on either one.
- */
+/** Expected quota of a container before first use: from its slots, or lower if annotated so. */
 function expected(
   request: ContainerRequest,
   pod: GpuPod,
@@ -113,7 +123,6 @@ function expected(
 ): Pick<ContainerUsage, 'gpus' | 'memory' | 'time'> {
   const assignment = assignmentOf(pod);
   const assigned = assignment?.containers[request.container] ?? [];
-  const held = assignment ? heldBy(assignment, request.container) : [];
   const gpu =
     inventory?.gpus.find(({ uuid }) => assigned.some((one) => one.gpu === uuid)) ??
     inventory?.gpus[0];
@@ -123,7 +132,7 @@ function expected(
   const part = request.cores === undefined ? onEach : taken;
   const share = least(request.cores, gpu && Math.floor((part / gpu.slots) * 100));
   return {
-    gpus: held.map(({ gpu: uuid }) => ({ uuid })),
+    gpus: heldGpus(pod, request.container).map((uuid) => ({ uuid })),
     memory: memory === undefined ? {} : { quota: memory },
     time: {
       ...(share !== undefined && { share }),
