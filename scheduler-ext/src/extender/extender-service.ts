@@ -25,6 +25,7 @@ import { Moves } from './moves.js';
 import { Preemption } from './preemption.js';
 import { Replacement } from './replacement.js';
 import { Retry } from './retry.js';
+import { Succession } from './succession.js';
 
 interface SeenNode {
   readonly name: string;
@@ -101,6 +102,7 @@ export class ExtenderService {
       preemption,
       eviction,
       retry,
+      succession: new Succession(leadership),
       condition,
       logger,
     });

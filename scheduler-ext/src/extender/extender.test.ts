@@ -37,7 +37,8 @@ beforeEach(() => {
   const judges = new Judges('binpack');
   retry = new Retry({ api, cluster, judges, logger });
   extender = new Extender({
-    ...{ cluster, judges, slotCores: undefined, retry, logger, succession: 0 },
+    ...{ cluster, judges, slotCores: undefined, retry, logger },
+    succession: { wait: async () => {} },
     groups: new Groups({ cluster, strategy: 'binpack' }),
     binder: {} as Binder,
     preemption: {} as Preemption,

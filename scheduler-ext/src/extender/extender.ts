@@ -1,4 +1,4 @@
-import { setImmediate as othersPass, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as othersPass } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
@@ -20,6 +20,7 @@ import type {
 } from './messages.js';
 import type { Preemption, Preemptor } from './preemption.js';
 import type { Retry } from './retry.js';
+import type { Succession } from './succession.js';
 
 interface ExtenderOptions {
   readonly cluster: Cluster;
@@ -31,11 +32,10 @@ interface ExtenderOptions {
   readonly preemption: Preemption;
   readonly eviction: Eviction;
   readonly retry: Retry;
+  readonly succession: Pick<Succession, 'wait'>;
   /** Undefined after all nodes and pods were listed; otherwise the reason. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
-  /** Milliseconds to wait after becoming leader. @default 5000 */
-  readonly succession?: number;
 }
 
 /**
@@ -48,30 +48,17 @@ export const MOST_NODES = 100;
 /** Milliseconds of judging nodes after which events and other requests are processed. */
 const TURN = 10;
 
-/**
- * Milliseconds to wait after becoming leader. A terminating kube-scheduler releases its lease at
- * once, so bindings of the former extender can still be in progress. Within this time they are
- * visible or aborted. Less than kube-scheduler's timeout for an answer.
- */
-const SUCCESSION = 5000;
-
 /** The requests of kube-scheduler, one method per verb. */
 export class Extender {
   readonly #options: ExtenderOptions;
-  /** Set by the first request: kube-scheduler may have just become leader. */
-  #succession: Promise<void> | undefined;
 
   constructor(options: ExtenderOptions) {
     this.#options = options;
   }
 
-  /**
-   * The first request waits for SUCCESSION. kube-scheduler filters pods sequentially, so the others
-   * wait behind it.
-   */
+  /** kube-scheduler filters each pod before it binds it, and one after the other. */
   async filter(args: ExtenderArgs): Promise<FilterResult> {
-    this.#succession ??= sleep(this.#options.succession ?? SUCCESSION);
-    await this.#succession;
+    await this.#options.succession.wait();
     return this.#filter(args);
   }
 

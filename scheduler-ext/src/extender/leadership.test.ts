@@ -71,3 +71,13 @@ test('it follows the extender of another host, and knows nothing without an answ
   lease.holderIdentity = 'here_2';
   expect(await next()).toBe('unknown');
 });
+
+test('the leader is the process of kube-scheduler that holds the lease', async () => {
+  expect(await leadership.leader()).toBe('here_1');
+  lease.holderIdentity = 'there_1';
+  expect(await leadership.leader()).toBeUndefined();
+  lease.holderIdentity = 'away';
+  expect(await leadership.leader()).toBeUndefined();
+  const only = new Leadership({ api: { request }, lease: undefined, host: 'x' });
+  expect(await only.leader()).toBe(await only.leader());
+});

@@ -8,12 +8,10 @@ interface LeadershipOptions {
   readonly host: string;
 }
 
-interface Lease {
-  readonly spec?: {
-    readonly holderIdentity?: string;
-    readonly acquireTime?: string;
-    readonly renewTime?: string;
-  };
+interface LeaseSpec {
+  readonly holderIdentity?: string;
+  readonly acquireTime?: string;
+  readonly renewTime?: string;
 }
 
 /** A renewal that was seen, by performance.now(). */
@@ -24,8 +22,8 @@ interface Seen {
 
 /** The duration of the lease, less the timeouts of a read and of a write. */
 const FRESH_MS = 3000;
-/** Time until bindings of the former leader are visible or aborted. */
-const SUCCESSION_MS = 5000;
+/** Milliseconds until bindings of the former leader are visible or aborted. */
+export const SUCCESSION_MS = 5000;
 const TIMEOUT_MS = 1000;
 
 /**
@@ -47,15 +45,11 @@ export class Leadership {
    * Times of the lease are compared with each other only, because clocks differ.
    */
   async state(): Promise<'leads' | 'follows' | 'unknown'> {
-    const { api, lease, host } = this.#options;
-    if (lease === undefined) return 'leads';
-    const [namespace, name] = lease.split('/');
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+    if (this.#options.lease === undefined) return 'leads';
     const asked = performance.now();
     try {
-      const { spec = {} } = await api.request<Lease>({ path, timeout: TIMEOUT_MS });
-      // kube-scheduler adds _ and a UUID.
-      if (!spec.holderIdentity?.startsWith(`${host}_`)) return this.#forget();
+      const spec = await this.#read(this.#options.lease);
+      if (!this.#isOwn(spec)) return this.#forget();
       this.#see(spec.renewTime, asked);
       const held = Date.parse(spec.renewTime ?? '') - Date.parse(spec.acquireTime ?? '');
       const isFresh = performance.now() - this.#renewedAfter < FRESH_MS + TIMEOUT_MS;
@@ -63,6 +57,30 @@ export class Leadership {
     } catch {
       return 'unknown';
     }
+  }
+
+  /**
+   * The process of the kube-scheduler beside this one. Undefined: it is unknown, or does not lead.
+   */
+  async leader(): Promise<string | undefined> {
+    const { lease } = this.#options;
+    if (lease === undefined) return 'the only one';
+    const spec = await this.#read(lease).catch(() => ({}) as LeaseSpec);
+    return this.#isOwn(spec) ? spec.holderIdentity : undefined;
+  }
+
+  /** @throws ApiError */
+  async #read(lease: string): Promise<LeaseSpec> {
+    const [namespace, name] = lease.split('/');
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+    const { api } = this.#options;
+    const { spec = {} } = await api.request<{ spec?: LeaseSpec }>({ path, timeout: TIMEOUT_MS });
+    return spec;
+  }
+
+  /** kube-scheduler adds _ and a UUID, which each process has of its own. */
+  #isOwn({ holderIdentity }: LeaseSpec): boolean {
+    return holderIdentity?.startsWith(`${this.#options.host}_`) === true;
   }
 
   #see(renewTime: string | undefined, asked: number): void {
