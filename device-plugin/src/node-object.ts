@@ -28,6 +28,10 @@ export interface NodeTrouble {
 export class NodeObject {
   readonly #api: ApiServer;
   readonly #node: string;
+  /** The last annotations that were written, as JSON. */
+  #annotations: string | undefined;
+  /** The last condition that was written. */
+  #condition: V1NodeCondition | undefined;
 
   constructor(api: ApiServer, node: string) {
     this.#api = api;
@@ -42,12 +46,13 @@ export class NodeObject {
       [INVENTORY_ANNOTATION]: JSON.stringify(inventory),
       [PROBLEMS_ANNOTATION]: sentences.length === 0 ? null : JSON.stringify(sentences),
     };
-    // Read from the API server's cache: at worst the same values are written twice.
-    const { metadata } = await this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
-    const written = metadata?.annotations ?? {};
-    if (Object.entries(wanted).every(([name, text]) => (written[name] ?? null) === text))
-      return false;
+    const { metadata } = await this.#readCached();
+    const present = metadata?.annotations ?? {};
+    const isSame = Object.entries(wanted).every(([name, text]) => (present[name] ?? null) === text);
+    const json = JSON.stringify(wanted);
+    if (isSame && (this.#annotations ?? json) === json) return false;
     const body = { metadata: { annotations: wanted } };
+    this.#annotations = json;
     await this.#api.request({ method: 'PATCH', path, body, contentType: MERGE });
     return true;
   }
@@ -57,23 +62,33 @@ export class NodeObject {
    * @throws ApiError
    */
   async setCondition(lost: readonly string[]): Promise<void> {
-    const path = `/api/v1/nodes/${this.#node}`;
-    const { status } = await this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
-    const former = status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION);
+    const { status } = await this.#readCached();
+    const cached = status?.conditions?.find(({ type }) => type === GPU_LOST_CONDITION);
+    const former = this.#condition ?? cached;
     const current = conditionOf(lost);
-    if (former?.status === current.status && former.message === current.message) return;
+    if (isSame(cached, current) && isSame(former, current)) return;
     const now = new Date();
     const condition = {
       ...{ ...current, lastHeartbeatTime: now },
       lastTransitionTime:
         former?.status === current.status ? (former.lastTransitionTime ?? now) : now,
     };
+    this.#condition = condition;
     await this.#api.request({
       method: 'PATCH',
-      path: `${path}/status`,
+      path: `/api/v1/nodes/${this.#node}/status`,
       body: { status: { conditions: [condition] } },
       contentType: STRATEGIC_MERGE,
     });
+  }
+
+  /**
+   * The node from the API server's cache, since each node is read once a minute. It may be older
+   * than the last write: at worst the same values are written twice.
+   */
+  #readCached(): Promise<V1Node> {
+    const path = `/api/v1/nodes/${this.#node}`;
+    return this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
   }
 
   /**
@@ -110,6 +125,10 @@ export class NodeObject {
       });
     }
   }
+}
+
+function isSame(one: V1NodeCondition | undefined, other: V1NodeCondition): boolean {
+  return one?.status === other.status && one.message === other.message;
 }
 
 function conditionOf(lost: readonly string[]): V1NodeCondition {

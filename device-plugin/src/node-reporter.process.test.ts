@@ -21,9 +21,12 @@ let reporter: NodeReporter;
 /** Called before the API server answers. */
 let onRequest: (method: string, path: string) => void;
 let annotations: Record<string, string>;
+/** What the API server's cache has of them, if it is behind. */
+let cached: typeof annotations | undefined;
 
 beforeEach(async () => {
   annotations = {};
+  cached = undefined;
   onRequest = () => {};
   server = createServer(async (request, response) => {
     const { method = '', url = '' } = request;
@@ -35,7 +38,7 @@ beforeEach(async () => {
     }
     onRequest(method, url);
     response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ metadata: { annotations } }));
+    response.end(JSON.stringify({ metadata: { annotations: cached ?? annotations } }));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   directory = mkdtempSync(path.join(tmpdir(), 'node-reporter-'));
@@ -77,4 +80,16 @@ test('an inventory that changes during a report is written after it', async () =
   await eventually(() =>
     expect(JSON.parse(annotations[INVENTORY_ANNOTATION] ?? 'null')).toEqual(ONE_GPU),
   );
+});
+
+test('an inventory that changes back is written, even if the cache is behind', async () => {
+  const isWritten = (inventory: Inventory) =>
+    eventually(() =>
+      expect(JSON.parse(annotations[INVENTORY_ANNOTATION] ?? 'null')).toEqual(inventory),
+    );
+  for (const inventory of [ONE_GPU, NOTHING, ONE_GPU]) {
+    reporter.report(inventory, [], []);
+    await isWritten(inventory);
+    cached ??= { ...annotations };
+  }
 });
