@@ -56,7 +56,7 @@ export class Extender {
     this.#options = options;
   }
 
-  /** kube-scheduler filters each pod before it binds it, and one after the other. */
+  /** Only this waits: kube-scheduler filters each pod before it binds it, one pod at a time. */
   async filter(args: ExtenderArgs): Promise<FilterResult> {
     await this.#options.succession.wait();
     return this.#filter(args);

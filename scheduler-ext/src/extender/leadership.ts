@@ -60,7 +60,8 @@ export class Leadership {
   }
 
   /**
-   * The process of the kube-scheduler beside this one. Undefined: it is unknown, or does not lead.
+   * The identity of the kube-scheduler beside this process, if it leads. Undefined: it does not, or
+   * that is unknown.
    */
   async leader(): Promise<string | undefined> {
     const { lease } = this.#options;

@@ -44,11 +44,11 @@ test('the first request of each leader waits', async () => {
 });
 
 test('so does each one while the leader is unknown', async () => {
+  expect(await waited()).toBe(true);
   leader = undefined;
   expect(await waited()).toBe(true);
   expect(await waited()).toBe(true);
   leader = 'here_1';
-  expect(await waited()).toBe(true);
   expect(await waited()).toBe(false);
 });
 
@@ -58,7 +58,7 @@ test('requests that follow at once do not read the lease', async () => {
   expect([reads, pauses]).toEqual([2, 1]);
 });
 
-test('requests that come meanwhile wait for the same', async () => {
+test('requests that come at once wait for the same', async () => {
   let end = () => {};
   const pause = new Promise<void>((resolve) => {
     end = resolve;

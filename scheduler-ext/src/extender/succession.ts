@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Leadership, SUCCESSION_MS } from './leadership.js';
 
 /**
- * A kube-scheduler that lost its lease exits, and another process takes longer than this to become
- * leader. In milliseconds.
+ * A kube-scheduler that lost its lease exits, and takes longer than this to start and lead again.
+ * In milliseconds.
  */
 const RESTART_MS = 500;
 
@@ -18,9 +18,9 @@ export class Succession {
   #leader: string | undefined;
   /** Time of the latest request, by performance.now(). */
   #latest = Number.NEGATIVE_INFINITY;
-  #succeeded: Promise<void> | undefined;
+  #waited: Promise<void> | undefined;
 
-  /** @param pause shorter than kube-scheduler's timeout for an answer */
+  /** @param pause with the read of the Lease, shorter than kube-scheduler waits for an answer */
   constructor(leadership: Pick<Leadership, 'leader'>, pause = () => sleep<void>(SUCCESSION_MS)) {
     this.#leadership = leadership;
     this.#pause = pause;
@@ -29,16 +29,16 @@ export class Succession {
   /** Call at each request of the leader. */
   async wait(): Promise<void> {
     const isRecent = performance.now() - this.#latest < RESTART_MS;
-    if (!isRecent) this.#succeeded = this.#succeed();
+    if (!isRecent) this.#waited = this.#waitIfNew();
     this.#latest = performance.now();
-    await this.#succeeded;
+    await this.#waited;
     this.#latest = performance.now();
   }
 
-  async #succeed(): Promise<void> {
+  async #waitIfNew(): Promise<void> {
     const leader = await this.#leadership.leader();
     if (leader !== undefined && leader === this.#leader) return;
     await this.#pause();
-    this.#leader = leader;
+    this.#leader = leader ?? this.#leader;
   }
 }
