@@ -12,9 +12,16 @@ let kubectl: FakeKubectl;
 afterEach(() => kubectl.remove());
 
 function drain(timeoutMs: number, ...answers: readonly Answer[]): Drain {
+  return drainFor({ timeoutMs, settleMs: 0 }, ...answers);
+}
+
+function drainFor(
+  times: { readonly timeoutMs: number; readonly settleMs: number },
+  ...answers: readonly Answer[]
+): Drain {
   kubectl = new FakeKubectl(GPUS, ...answers);
   const client = new UsageClient(kubectl.client(), []);
-  const named = { node: 'n', gpu: '0', timeoutMs, pauseMs: 1 };
+  const named = { node: 'n', gpu: '0', ...times, pauseMs: 1 };
   return new Drain({ kubectl: kubectl.client(), client, ...named });
 }
 
@@ -23,12 +30,17 @@ function node(drained?: string): Answer {
   return { output: JSON.stringify({ metadata: { resourceVersion: '7', annotations } }) };
 }
 
-/** Pods, each with the index of its GPU. */
-function pods(onGpu: Readonly<Record<string, number>>): Answer {
-  const items = Object.entries(onGpu).map(([name, index]) => ({
-    ...{ podUid: `u-${name}`, metadata: { name, namespace: 'a' } },
-    containers: [{ gpus: [{ uuid: index === 0 ? 'GPU-a' : 'GPU-b', index }] }],
-  }));
+/** Pods, each with the indices of its GPU and, while it moves, of the other one. */
+function pods(onGpu: Readonly<Record<string, number | readonly number[]>>): Answer {
+  const uuidOf = (index: number) => (index === 0 ? 'GPU-a' : 'GPU-b');
+  const items = Object.entries(onGpu).map(([name, indices]) => {
+    const [index, ...others] = [indices].flat();
+    const gpus = index === undefined ? [] : [{ uuid: uuidOf(index), index }];
+    return {
+      ...{ podUid: `u-${name}`, metadata: { name, namespace: 'a' } },
+      containers: [{ gpus, ...(others.length > 0 && { reserved: others.map(uuidOf) }) }],
+    };
+  });
   return { output: JSON.stringify({ items }) };
 }
 
@@ -77,6 +89,34 @@ test('a pod whose binding was in progress counts, too', async () => {
   const looks = [pods({ one: 0 }), pods({ one: 1, late: 0 }), pods({ one: 1, late: 1 })];
   await drain(60_000, pods({}), node(), PATCHED, ...looks).drain((line) => lines.push(line));
   expect(lines).toEqual(['a/one is on GPU 1 now.', 'a/late is on GPU 1 now.']);
+});
+
+test('a pod holds its former GPU until its move is complete', async () => {
+  const lines: string[] = [];
+  const looks = [pods({ one: [1, 0] }), pods({ one: [1, 0] }), pods({ one: 1 })];
+  await drain(60_000, pods({ one: 0 }), node(), PATCHED, ...looks).drain((line) =>
+    lines.push(line),
+  );
+  expect(lines).toEqual(['a/one is on GPU 1 now.']);
+  expect(kubectl.calls.length).toBe(7);
+});
+
+test('a GPU without pods is looked at until no binding to it is in progress', async () => {
+  const looks = Array.from({ length: 3 }, () => pods({}));
+  const times = { timeoutMs: 60_000, settleMs: 60_000 };
+  const end = { error: 'Error from server: it was asked often enough\n' };
+  const draining = drainFor(times, pods({}), node(), PATCHED, ...looks, end);
+  await expect(draining.drain(() => {})).rejects.toThrow('often enough');
+});
+
+test('a pod whose node no longer reports it stays', async () => {
+  const lines: string[] = [];
+  const answers = [pods({ one: 0 }), node(), PATCHED, pods({ one: [] })];
+  const draining = drain(0.5, ...answers, { output: JSON.stringify({ items: [] }) });
+  await expect(draining.drain((line) => lines.push(line))).rejects.toThrow(
+    'Pods that stay on GPU 0 of node n: 1.',
+  );
+  expect(lines).toEqual(['a/one stays: it has not moved in time.']);
 });
 
 test('with a timeout of 0, pods are not waited for', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { drainedGpus } from '@nvidia-virtual/kube-common/drained';
 import { DRAINED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
-import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import type { ContainerUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { explainForbidden, KubectlError, PluginError } from './errors.js';
 import type { Kubectl } from './kubectl.js';
 import { findGpu } from './node-gpu.js';
@@ -17,6 +17,7 @@ interface DrainOptions {
   /** Time for the pods to leave, in milliseconds. 0: they are not waited for. */
   readonly timeoutMs: number;
   readonly pauseMs?: number;
+  readonly settleMs?: number;
 }
 
 /** The fields of a Node that are read. */
@@ -28,6 +29,11 @@ interface NodeObject {
 }
 
 const PAUSE_MS = 1000;
+/**
+ * Milliseconds after which no binding to the GPU is in progress (the scheduler gives one up after
+ * 4 s), and the usage API shows it.
+ */
+const SETTLE_MS = 6000;
 const MOST_ATTEMPTS = 5;
 
 /** Lets the pods of a GPU move to others of its node, and keeps new ones away, or allows both. */
@@ -45,14 +51,15 @@ export class Drain {
   async drain(say: (line: string) => void): Promise<string> {
     const { client, node, gpu, timeoutMs } = this.#options;
     const uuid = await findGpu(client, node, gpu);
-    // They can all be gone before #wait() looks.
+    // Pods can move before #wait() looks.
     const before = timeoutMs === 0 ? [] : (await this.#pods()).filter((pod) => isOn(pod, uuid));
     await this.#change((drained) => drained.add(uuid.toLowerCase()));
     const undone = `until \`kubectl gpu-usage undrain ${node} --gpu ${gpu}\``;
     if (timeoutMs === 0) return `GPU ${gpu} of node ${node} is drained: it gets no pods ${undone}.`;
-    const { seen, left } = await this.#wait(uuid, before);
-    for (const pod of seen) say(await this.#lineOf(pod, left.get(pod.podUid), uuid));
-    const stay = [...left.values()].filter((pod) => isOn(pod, uuid)).length;
+    const { seen, left, staying } = await this.#wait(uuid, before);
+    for (const pod of seen)
+      say(staying.has(pod.podUid) ? await this.#whyStays(pod) : whereIs(pod, left));
+    const stay = staying.size;
     if (stay > 0) throw new PluginError('DRAIN_INCOMPLETE', { node, gpu, stay });
     return `GPU ${gpu} of node ${node} is drained: it has no pods, and gets none ${undone}.`;
   }
@@ -67,8 +74,9 @@ export class Drain {
 
   /**
    * Waits until no pod holds slots of the GPU. A pod whose binding was in progress may come late.
-   * @param before the pods that were on it before
-   * @returns all pods that were on it, and those of the node at the end by UID
+   * @param before pods that were on it before it was marked
+   * @returns all pods that were on it; those of the node at the end, by UID; UIDs of those that
+   * are still on it, or whose node no longer reports them
    */
   async #wait(
     uuid: string,
@@ -76,30 +84,27 @@ export class Drain {
   ): Promise<{
     readonly seen: Iterable<PodGpuUsage>;
     readonly left: ReadonlyMap<string, PodGpuUsage>;
+    readonly staying: ReadonlySet<string>;
   }> {
-    const { timeoutMs, pauseMs = PAUSE_MS } = this.#options;
-    const end = performance.now() + timeoutMs;
+    const { timeoutMs, pauseMs = PAUSE_MS, settleMs = SETTLE_MS } = this.#options;
+    const begin = performance.now();
     const seen = new Map(before.map((pod) => [pod.podUid, pod]));
     for (;;) {
       const left = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
-      const remaining = [...left.values()].filter((pod) => isOn(pod, uuid));
-      for (const pod of remaining) seen.set(pod.podUid, pod);
-      if (remaining.length === 0 || performance.now() + pauseMs > end)
-        return { seen: seen.values(), left };
+      for (const pod of left.values()) if (isOn(pod, uuid)) seen.set(pod.podUid, pod);
+      const staying = new Set<string>();
+      for (const pod of left.values())
+        if (seen.has(pod.podUid) && (isOn(pod, uuid) || gpusOf(pod).length === 0))
+          staying.add(pod.podUid);
+      const passed = performance.now() - begin;
+      if ((staying.size === 0 && passed >= settleMs) || passed + pauseMs > timeoutMs)
+        return { seen: seen.values(), left, staying };
       await sleep(pauseMs);
     }
   }
 
-  async #lineOf(
-    { podUid, metadata: { namespace = '', name } }: PodGpuUsage,
-    now: PodGpuUsage | undefined,
-    uuid: string,
-  ): Promise<string> {
+  async #whyStays({ podUid, metadata: { namespace = '', name } }: PodGpuUsage): Promise<string> {
     const { kubectl } = this.#options;
-    if (now === undefined) return `${namespace}/${name} has ended.`;
-    const present = now.containers.flatMap(({ gpus }) => gpus)[0];
-    if (!isOn(now, uuid))
-      return `${namespace}/${name} is on GPU ${present?.index ?? present?.uuid} now.`;
     const object = new PodObject({ kubectl, namespace, name });
     const reason = await object.latestEvent(podUid, 'GpuNotMoved');
     return `${namespace}/${name} stays: ${reason ?? 'it has not moved in time.'}`;
@@ -133,6 +138,22 @@ export class Drain {
   }
 }
 
-function isOn(pod: PodGpuUsage | undefined, uuid: string): boolean {
-  return pod?.containers.some(({ gpus }) => gpus.some((gpu) => gpu.uuid === uuid)) === true;
+function whereIs(
+  { podUid, metadata: { namespace, name } }: PodGpuUsage,
+  left: ReadonlyMap<string, PodGpuUsage>,
+): string {
+  const now = left.get(podUid);
+  if (now === undefined) return `${namespace}/${name} has ended.`;
+  const [gpu] = gpusOf(now);
+  return `${namespace}/${name} is on GPU ${gpu?.index ?? gpu?.uuid} now.`;
+}
+
+function gpusOf({ containers }: PodGpuUsage): ContainerUsage['gpus'] {
+  return containers.flatMap(({ gpus }) => gpus);
+}
+
+function isOn({ containers }: PodGpuUsage, uuid: string): boolean {
+  return containers.some(
+    ({ gpus, reserved }) => gpus.some((gpu) => gpu.uuid === uuid) || reserved?.includes(uuid),
+  );
 }

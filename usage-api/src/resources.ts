@@ -81,6 +81,8 @@ export interface ContainerUsage {
     readonly index?: number;
     readonly name?: string;
   }[];
+  /** UUIDs of other GPUs of which it holds slots, because its pod moves. Missing: none. */
+  readonly reserved?: readonly string[];
   readonly memory: MemoryUsage;
   readonly time: TimeUsage;
   /** Processes that use the GPU. */

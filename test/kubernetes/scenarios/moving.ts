@@ -121,12 +121,13 @@ async function movableGpus({ cluster }: NodeScene): Promise<readonly string[]> {
   return lookUntil(look, (gpus) => gpus.length === 2);
 }
 
-/** The only GPU of which it holds slots, at last `expected`. */
+/** UUID of the GPU of which it holds slots, at last `expected`. While it moves, both UUIDs. */
 async function gpuOf({ tenants }: NodeScene, expected?: string): Promise<string> {
   const look = async () => {
     const pod = await servedPod(tenants, 'moves');
-    const [gpu, ...others] = pod?.containers[0]?.gpus ?? [];
-    return pod?.state === 'Active' && others.length === 0 ? (gpu?.uuid ?? '') : '';
+    const { gpus = [], reserved = [] } = pod?.containers[0] ?? {};
+    const uuids = [...gpus.map(({ uuid }) => uuid), ...reserved];
+    return pod?.state === 'Active' ? uuids.join() : '';
   };
   return lookUntil(look, (uuid) => uuid !== '' && uuid === (expected ?? uuid));
 }

@@ -58,12 +58,16 @@ const CONTAINER = object('One container that requests slots.', {
   name: text('Name of the container.'),
   slots: whole('Requested slots.'),
   gpus: list(
-    'GPUs of which it holds slots: two while it moves. Empty: none yet.',
+    'GPUs of its allocation. Empty: none yet.',
     object('One GPU.', {
       uuid: text('UUID as reported by the driver.'),
       index: whole('Index as reported by the driver.'),
       name: text('Model name.'),
     }),
+  ),
+  reserved: list(
+    'Other GPUs of which it holds slots, because its pod moves. Missing: none.',
+    text('UUID as reported by the driver.'),
   ),
   memory: MEMORY,
   time: TIME,

@@ -309,25 +309,31 @@ test('keepPod() keeps little of a pod that a tenant has made as large as it can'
   expect(JSON.stringify(kept).length).toBeLessThan(5000);
 });
 
-describe('a pod shows the GPUs of which it holds slots', () => {
-  const gpus = (assigned: object, figures: boolean) => {
+describe('a pod that moves', () => {
+  const shown = (assigned: object, figures: boolean) => {
     const annotations = { 'nvidia-virtual/assigned': JSON.stringify({ version: 1, ...assigned }) };
     const { containers } = usage({ node: 'n', status: RUNNING, annotations }, figures);
-    return containers[0]?.gpus.map(({ uuid }) => uuid);
+    return [containers[0]?.gpus.map(({ uuid }) => uuid), containers[0]?.reserved];
   };
   const on = (gpu: string) => ({ containers: { main: [{ gpu, slots: 4 }] } });
 
-  test('both, while it moves', () => {
-    expect(gpus({ ...on('GPU-2'), former: 'GPU-1', move: 1 }, false)).toEqual(['GPU-2', 'GPU-1']);
-    expect(gpus({ ...on('GPU-2'), former: 'GPU-1', move: 1 }, true)).toEqual(['GPU-1', 'GPU-2']);
+  test('is shown on both GPUs while the figures of its node are missing', () => {
+    const assigned = { ...on('GPU-2'), former: 'GPU-1', move: 1 };
+    expect(shown(assigned, false)).toEqual([['GPU-2', 'GPU-1'], undefined]);
   });
 
-  test('also where its programs are, if its node has not reported the move yet', () => {
-    expect(gpus({ ...on('GPU-2'), move: 1 }, true)).toEqual(['GPU-1', 'GPU-2']);
+  test('has its new GPU reserved until it is there', () => {
+    const assigned = { ...on('GPU-2'), former: 'GPU-1', move: 1 };
+    expect(shown(assigned, true)).toEqual([['GPU-1'], ['GPU-2']]);
   });
 
-  test('once each', () => {
-    expect(gpus(on('GPU-1'), true)).toEqual(['GPU-1']);
+  test('has its former GPU reserved until all its programs have left', () => {
+    const assigned = { ...on('GPU-1'), former: 'GPU-2', move: 1 };
+    expect(shown(assigned, true)).toEqual([['GPU-1'], ['GPU-2']]);
+  });
+
+  test('has nothing reserved afterwards', () => {
+    expect(shown({ ...on('GPU-1'), move: 1 }, true)).toEqual([['GPU-1'], undefined]);
   });
 });
 

@@ -60,9 +60,11 @@ function containerUsage(
   context: PodContext,
 ): ContainerUsage {
   const common = { name: request.container, slots: request.slots };
-  const held = heldGpus(pod, request.container);
   if (allocation)
-    return { ...common, ...granted(allocation, held, context.figures as NodeFigures) };
+    return {
+      ...{ ...common, ...granted(allocation, context.figures as NodeFigures) },
+      ...reserved(allocation, pod, request.container),
+    };
   const running = context.figures !== undefined && pod.spec?.nodeName !== undefined;
   return {
     ...common,
@@ -71,25 +73,26 @@ function containerUsage(
   };
 }
 
-/**
- * GPUs of which the container holds slots by its assignment: two while its pod moves. Empty without
- * an assignment.
- */
-function heldGpus(pod: GpuPod, container: string): string[] {
+/** The figures of the node may be older than the assignment of a pod that moves. */
+function reserved(
+  { specification: { gpus } }: Allocation,
+  pod: GpuPod,
+  container: string,
+): Pick<ContainerUsage, 'reserved'> {
   const assignment = assignmentOf(pod);
-  return assignment ? heldBy(assignment, container).map(({ gpu }) => gpu) : [];
+  const held = assignment ? heldBy(assignment, container).map(({ gpu }) => gpu) : [];
+  const others = [...new Set(held)].filter((uuid) => !gpus.includes(uuid));
+  return others.length > 0 ? { reserved: others } : {};
 }
 
-/** @param held the ledger may be older than the assignment, so these may be other GPUs */
 function granted(
   { specification, time, sessions, rate, outBytes, state }: Allocation,
-  held: readonly string[],
   { gpus }: NodeFigures,
 ): Omit<ContainerUsage, 'name' | 'slots'> {
   const sum = (figure: (use: (typeof sessions)[number]['use']) => number) =>
     sessions.reduce((total, { use }) => total + figure(use), 0);
   return {
-    gpus: [...new Set([...specification.gpus, ...held])].map((uuid) => {
+    gpus: specification.gpus.map((uuid) => {
       const gpu = gpus.find((one) => one.uuid === uuid);
       return { uuid, ...(gpu && { index: gpu.index, name: gpu.name }) };
     }),
@@ -115,7 +118,10 @@ function granted(
   };
 }
 
-/** Expected quota of a container before first use: from its slots, or lower if annotated so. */
+/**
+ * Expected quota of a container before first use: from its slots, or lower if annotated so. While
+ * the pod moves, on both GPUs: without figures of its node, its programs may be on either one.
+ */
 function expected(
   request: ContainerRequest,
   pod: GpuPod,
@@ -123,6 +129,7 @@ function expected(
 ): Pick<ContainerUsage, 'gpus' | 'memory' | 'time'> {
   const assignment = assignmentOf(pod);
   const assigned = assignment?.containers[request.container] ?? [];
+  const held = assignment ? heldBy(assignment, request.container) : [];
   const gpu =
     inventory?.gpus.find(({ uuid }) => assigned.some((one) => one.gpu === uuid)) ??
     inventory?.gpus[0];
@@ -132,7 +139,7 @@ function expected(
   const part = request.cores === undefined ? onEach : taken;
   const share = least(request.cores, gpu && Math.floor((part / gpu.slots) * 100));
   return {
-    gpus: heldGpus(pod, request.container).map((uuid) => ({ uuid })),
+    gpus: held.map(({ gpu: uuid }) => ({ uuid })),
     memory: memory === undefined ? {} : { quota: memory },
     time: {
       ...(share !== undefined && { share }),
