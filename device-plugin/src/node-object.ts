@@ -38,9 +38,12 @@ export class NodeObject {
     this.#node = node;
   }
 
+  get #path(): string {
+    return `/api/v1/nodes/${this.#node}`;
+  }
+
   /** Writes the annotations if they differ. @returns whether they did. @throws ApiError */
   async annotate(inventory: Inventory, troubles: readonly NodeTrouble[]): Promise<boolean> {
-    const path = `/api/v1/nodes/${this.#node}`;
     const sentences = troubles.map(({ message }) => message);
     const wanted = {
       [INVENTORY_ANNOTATION]: JSON.stringify(inventory),
@@ -48,12 +51,14 @@ export class NodeObject {
     };
     const { metadata } = await this.#readCached();
     const present = metadata?.annotations ?? {};
-    const isSame = Object.entries(wanted).every(([name, text]) => (present[name] ?? null) === text);
+    const arePresent = Object.entries(wanted).every(
+      ([name, text]) => (present[name] ?? null) === text,
+    );
     const json = JSON.stringify(wanted);
-    if (isSame && (this.#annotations ?? json) === json) return false;
+    if (arePresent && (this.#annotations ?? json) === json) return false;
     const body = { metadata: { annotations: wanted } };
     this.#annotations = json;
-    await this.#api.request({ method: 'PATCH', path, body, contentType: MERGE });
+    await this.#api.request({ method: 'PATCH', path: this.#path, body, contentType: MERGE });
     return true;
   }
 
@@ -76,7 +81,7 @@ export class NodeObject {
     this.#condition = condition;
     await this.#api.request({
       method: 'PATCH',
-      path: `/api/v1/nodes/${this.#node}/status`,
+      path: `${this.#path}/status`,
       body: { status: { conditions: [condition] } },
       contentType: STRATEGIC_MERGE,
     });
@@ -87,8 +92,7 @@ export class NodeObject {
    * than the last write: at worst the same values are written twice.
    */
   #readCached(): Promise<V1Node> {
-    const path = `/api/v1/nodes/${this.#node}`;
-    return this.#api.request<V1Node>({ path, query: { resourceVersion: 0 } });
+    return this.#api.request<V1Node>({ path: this.#path, query: { resourceVersion: 0 } });
   }
 
   /**
