@@ -91,11 +91,13 @@ export class Drain {
     const seen = new Map(before.map((pod) => [pod.podUid, pod]));
     for (;;) {
       const left = new Map((await this.#pods()).map((pod) => [pod.podUid, pod]));
-      for (const pod of left.values()) if (isOn(pod, uuid)) seen.set(pod.podUid, pod);
       const staying = new Set<string>();
-      for (const pod of left.values())
-        if (seen.has(pod.podUid) && (isOn(pod, uuid) || gpusOf(pod).length === 0))
-          staying.add(pod.podUid);
+      for (const pod of left.values()) {
+        const isSilent = seen.has(pod.podUid) && gpusOf(pod).length === 0;
+        if (!isOn(pod, uuid) && !isSilent) continue;
+        seen.set(pod.podUid, pod);
+        staying.add(pod.podUid);
+      }
       const passed = performance.now() - begin;
       if ((staying.size === 0 && passed >= settleMs) || passed + pauseMs > timeoutMs)
         return { seen: seen.values(), left, staying };

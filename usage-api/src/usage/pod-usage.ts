@@ -62,7 +62,8 @@ function containerUsage(
   const common = { name: request.container, slots: request.slots };
   if (allocation)
     return {
-      ...{ ...common, ...granted(allocation, context.figures as NodeFigures) },
+      ...common,
+      ...granted(allocation, context.figures as NodeFigures),
       ...reserved(allocation, pod, request.container),
     };
   const running = context.figures !== undefined && pod.spec?.nodeName !== undefined;
@@ -73,7 +74,7 @@ function containerUsage(
   };
 }
 
-/** The figures of the node may be older than the assignment of a pod that moves. */
+/** GPUs of its assignment that the figures of its node, which may be older, do not have. */
 function reserved(
   { specification: { gpus } }: Allocation,
   pod: GpuPod,
